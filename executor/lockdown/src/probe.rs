@@ -1,0 +1,198 @@
+//! What would work, found out by trying in throw-away processes.
+//!
+//! A step that fails half way cannot be undone, so whatever may be forbidden is first done by a forked child that ends
+//! at once. What succeeded there is then done for real, and must succeed.
+
+use std::io::{Read, Write};
+use std::os::fd::AsRawFd;
+
+use codemode_wire::control::{BootRequest, ZygoteFrame};
+use codemode_wire::{Layer, LayerReport, LayerSet};
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+use nix::sys::wait::{WaitStatus, waitpid};
+use nix::unistd::{Pid, geteuid, pipe2};
+
+use crate::engine::{Engine, Role};
+use crate::error::{Step, StepError};
+use crate::fds::CONTROL_FD;
+use crate::namespaces::{self, Apart};
+use crate::privileges;
+use crate::sys::{self, Cloned};
+use crate::zygote;
+
+/// Runs a step in a forked child and returns how it went. The step's name is lost on the way, its errno is not.
+fn try_apart(apart: Apart, drop_to: Option<u32>) -> Result<(), Errno> {
+    const HELPER_DIED: Errno = Errno::ECHILD;
+    match sys::fork()? {
+        Cloned::Child => {
+            let code = match set_apart(apart, drop_to) {
+                Ok(()) => 0,
+                Err(error) => error.errno.clamp(1, 255),
+            };
+            sys::exit_now(code)
+        }
+        Cloned::Parent(pid) => match waitpid(Pid::from_raw(pid), None)? {
+            WaitStatus::Exited(_, 0) => Ok(()),
+            WaitStatus::Exited(_, errno) => Err(Errno::from_raw(errno)),
+            _ => Err(HELPER_DIED),
+        },
+    }
+}
+
+/// Sets the process apart and drops its user id, in the order that its rights ask for.
+pub(crate) fn set_apart(apart: Apart, drop_to: Option<u32>) -> Result<(), StepError> {
+    if apart.before_user_drop() {
+        apart.enter()?;
+    }
+    if let Some(uid) = drop_to {
+        let _ = privileges::drop_bounding_set();
+        privileges::become_user(uid)?;
+    }
+    if !apart.before_user_drop() {
+        apart.enter()?;
+    }
+    Ok(())
+}
+
+/// The strongest way to set the process apart that works here, and why the layers it lacks are missing.
+#[derive(Debug)]
+pub(crate) struct Way {
+    pub(crate) apart: Apart,
+    pub(crate) missing: Vec<(Layer, String)>,
+}
+
+/// Tries the ways from the strongest to the weakest.
+pub(crate) fn find_way(layers_off: LayerSet, drop_to: Option<u32>) -> Way {
+    let wanted: LayerSet =
+        namespaces::LAYERS.into_iter().filter(|layer| !layers_off.contains(*layer)).collect();
+    let mut way = Way { apart: Apart::No, missing: Vec::new() };
+    if wanted.is_empty() {
+        return way;
+    }
+    let mut failures: Vec<(Layer, Errno)> = Vec::new();
+    if wanted.contains(Layer::UserNamespace) {
+        let found = largest(wanted, Layer::UserNamespace, drop_to, &mut failures);
+        if !found.is_empty() {
+            way.apart = Apart::Namespaces(found);
+        }
+    }
+    if way.apart == Apart::No && geteuid().is_root() {
+        let without_user = wanted.without(Layer::UserNamespace);
+        let mut found = LayerSet::EMPTY;
+        for layer in without_user.iter() {
+            let with = found.with(layer);
+            match try_apart(Apart::Namespaces(with), drop_to) {
+                Ok(()) => found = with,
+                Err(errno) => failures.push((layer, errno)),
+            }
+        }
+        if !found.is_empty() {
+            way.apart = Apart::Namespaces(found);
+        } else if wanted.contains(Layer::EmptyRoot) {
+            match try_apart(Apart::DeadRoot, drop_to) {
+                Ok(()) => way.apart = Apart::DeadRoot,
+                Err(errno) => failures.push((Layer::EmptyRoot, errno)),
+            }
+        }
+    }
+    let first = failures.first().map_or(Errno::EPERM, |(_, errno)| *errno);
+    for layer in wanted.minus(way.apart.layers()).iter() {
+        let errno =
+            failures.iter().rev().find(|(failed, _)| *failed == layer).map_or(first, |(_, errno)| *errno);
+        way.missing.push((layer, explain(layer, errno)));
+    }
+    way
+}
+
+/// The largest set of layers around `base` that can be entered together. All at once first, which is one fork where
+/// everything works.
+fn largest(
+    wanted: LayerSet,
+    base: Layer,
+    drop_to: Option<u32>,
+    failures: &mut Vec<(Layer, Errno)>,
+) -> LayerSet {
+    if try_apart(Apart::Namespaces(wanted), drop_to).is_ok() {
+        return wanted;
+    }
+    let mut found = LayerSet::EMPTY;
+    for layer in std::iter::once(base).chain(wanted.without(base).iter()) {
+        let with = found.with(layer);
+        match try_apart(Apart::Namespaces(with), drop_to) {
+            Ok(()) => found = with,
+            Err(errno) => failures.push((layer, errno)),
+        }
+        if !found.contains(base) {
+            break;
+        }
+    }
+    found
+}
+
+fn explain(layer: Layer, errno: Errno) -> String {
+    let what = match layer {
+        Layer::UserNamespace => "a user namespace",
+        Layer::EmptyRoot => "an empty root",
+        Layer::NetworkNamespace => "a network namespace",
+        _ => "IPC, UTS and cgroup namespaces",
+    };
+    let cure = match errno {
+        Errno::EPERM | Errno::EACCES => {
+            "allow `unshare` with user namespaces in the container's seccomp profile or the host's AppArmor rules, or start the executor with CAP_SYS_ADMIN"
+        }
+        Errno::ENOSPC | Errno::EUSERS => "raise `user.max_user_namespaces` and its like on the host",
+        Errno::EINVAL | Errno::ENOSYS => "the kernel must be built with namespaces",
+        _ => "see the container's restrictions",
+    };
+    format!("{what} was refused: {}; {cure}", errno.desc())
+}
+
+/// How every layer would stand in a child, without changing this process: a forked child goes through the whole
+/// lockdown and reports. For start-up checks and for the curious. Needs a process with one thread.
+///
+/// # Errors
+/// The step that failed in the child.
+pub fn probe(boot: &BootRequest, engine: Engine) -> Result<Vec<LayerReport>, StepError> {
+    const STEP: &str = "probe";
+    let (mine, theirs) = pipe2(OFlag::O_CLOEXEC).step(STEP)?;
+    match sys::fork().step(STEP)? {
+        Cloned::Child => {
+            let frame = report_in_child(theirs.as_raw_fd(), boot, engine);
+            let mut pipe = std::fs::File::from(sys::own(CONTROL_FD));
+            let written = pipe.write_all(&frame.encode());
+            sys::exit_now(i32::from(written.is_err()))
+        }
+        Cloned::Parent(pid) => {
+            drop(theirs);
+            let mut packet = Vec::new();
+            let read = std::fs::File::from(mine).read_to_end(&mut packet);
+            waitpid(Pid::from_raw(pid), None).step(STEP)?;
+            read.step(STEP)?;
+            match ZygoteFrame::decode(&packet) {
+                Ok(ZygoteFrame::Ready { layers, .. }) => Ok(layers),
+                Ok(ZygoteFrame::Fault { errno, .. }) => Err(StepError { step: STEP, errno }),
+                _ => Err(StepError::new(STEP, Errno::EPROTO)),
+            }
+        }
+    }
+}
+
+fn report_in_child(pipe: i32, boot: &BootRequest, engine: Engine) -> ZygoteFrame {
+    let reports = sys::dup_to(pipe, CONTROL_FD)
+        .step("probe")
+        .and_then(|()| zygote::confine_zygote(boot, engine, Role::Zygote))
+        .and_then(zygote::Confined::seal)
+        .map(|sealed| sealed.reports().to_vec());
+    match reports {
+        Ok(layers) => ZygoteFrame::Ready {
+            version: codemode_wire::limits::WIRE_VERSION,
+            engine: engine.name().to_owned(),
+            engine_version: String::new(),
+            jit: engine.compiles(),
+            layers,
+            globals: Vec::new(),
+        },
+        Err(StepError { step, errno }) => ZygoteFrame::Fault { step: step.to_owned(), errno },
+    }
+}
