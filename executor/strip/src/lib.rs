@@ -2,8 +2,29 @@
 //!
 //! Pure: text in, text or refusal out. Runs nothing, reads nothing, keeps nothing between programs. It is the only
 //! crate that links a TypeScript parser, and only the stripping process uses it.
+//!
+//! A program goes through these stations, start reading at [`strip`]: [`text`] blanks what is no program text (byte
+//! order mark, shebang, Markdown fence); [`nesting`] refuses what would overflow the stack; [`parse`] reads it as
+//! TypeScript; [`shape`] decides how it is to be run; [`erase`] blanks its types in the text; [`oracle`] drops the
+//! types from the tree; [`verify`] reads the blanked text as JavaScript and compares the two trees. Whatever differs is
+//! refused: a silent miscompile is the worst fault there is.
+
+mod early;
+mod edit;
+mod erase;
+mod foreign;
+mod nesting;
+mod oracle;
+mod parse;
+mod refusal;
+mod scan;
+mod shape;
+mod text;
+mod verify;
 
 use codemode_wire::message::Shape;
+
+use crate::refusal::Refusal;
 
 /// What became of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,14 +33,14 @@ pub enum StripResult {
     Stripped {
         /// How to run the text.
         shape: Shape,
-        /// The text, every line and column where it was in the program.
+        /// The text, every line and column where it was in the program. Columns are UTF-16 units.
         source: String,
-        /// Advice for the author.
+        /// Advice for the author, e.g. that a function is defined and never called.
         hints: Vec<String>,
     },
     /// Not a program that can run.
     Refused {
-        /// One line: what is wrong and what to write instead.
+        /// One line: what is wrong, what to write instead, and the place in words.
         message: String,
         /// Line in the program, from 1; 0 if unknown.
         line: u32,
@@ -29,7 +50,31 @@ pub enum StripResult {
 }
 
 /// Erases the types of one program, or says why it cannot run.
+///
+/// Never panics, and needs no more than 256 MiB of stack, which it maps for itself and touches only as far as the program is deep.
 #[must_use]
 pub fn strip(program: &str) -> StripResult {
-    StripResult::Stripped { shape: Shape::Body, source: program.to_owned(), hints: Vec::new() }
+    nesting::on_deep_stack(|| match stations(program) {
+        Ok(stripped) => stripped,
+        Err(refusal) => {
+            let (line, column) = refusal.place;
+            StripResult::Refused { message: refusal.to_string(), line, column }
+        }
+    })
+}
+
+fn stations(program: &str) -> Result<StripResult, Refusal> {
+    let text = text::normalise(program)?;
+    nesting::check(&text)?;
+    let mut tree = match parse::typescript(&text) {
+        Ok(tree) => tree,
+        Err(fault) => parse::lone_function(&text).ok_or_else(|| foreign::explain(&text, &fault))?,
+    };
+    let plan = shape::plan(&text, &tree)?;
+    let hints = shape::hints(&tree, &plan);
+    let edits = erase::erase(&text, &tree, &plan)?;
+    let source = edits.apply(&text);
+    oracle::erase(&mut tree, &plan);
+    verify::verify(&source, &tree, &plan, &edits)?;
+    Ok(StripResult::Stripped { shape: plan.shape(), source, hints })
 }

@@ -218,6 +218,9 @@ pub enum Shape {
     Body,
     /// The text is one function expression; it is called with the namespaces and its result is the completion.
     Function,
+    /// The text is the body of an async function that returns a function; that one is called as for
+    /// [`Shape::Function`].
+    Factory,
 }
 
 impl Shape {
@@ -225,6 +228,7 @@ impl Shape {
         match self {
             Self::Body => 0,
             Self::Function => 1,
+            Self::Factory => 2,
         }
     }
 
@@ -232,6 +236,7 @@ impl Shape {
         match byte {
             0 => Ok(Self::Body),
             1 => Ok(Self::Function),
+            2 => Ok(Self::Factory),
             _ => Err(FrameError::Invalid { field: "shape", reason: "no such shape" }),
         }
     }

@@ -1,0 +1,716 @@
+//! From the TypeScript tree to the edits that leave JavaScript in the text. Refuses what has run-time meaning that
+//! blanks cannot keep. Where a blank would join what stood apart, a `;` or a parenthesis goes into the blank; what
+//! slips through all the same is found by [`crate::verify`].
+
+use std::ops::Range;
+
+use deno_ast::swc::ast::*;
+use deno_ast::swc::common::{Span, Spanned};
+use deno_ast::swc::ecma_visit::{Visit, VisitWith};
+
+use crate::edit::{Construct, Edits};
+use crate::parse::{offset, range};
+use crate::refusal::Refusal;
+use crate::scan;
+use crate::shape::{DefaultExport, Plan};
+
+/// The edits for a program.
+pub(crate) fn erase(text: &str, tree: &Module, plan: &Plan) -> Result<Edits, Refusal> {
+    let mut eraser = Eraser { text, edits: Edits::default(), refused: None };
+    eraser.program(tree, plan);
+    match eraser.refused {
+        Some((at, message)) => Err(Refusal::at(text, at, message)),
+        None => Ok(eraser.edits),
+    }
+}
+
+/// Whether a statement means nothing when the program runs.
+pub(crate) fn is_type_only(statement: &Stmt) -> bool {
+    let Stmt::Decl(declaration) = statement else { return false };
+    declaration_is_type_only(declaration)
+}
+
+/// Whether a declaration means nothing when the program runs.
+pub(crate) fn declaration_is_type_only(declaration: &Decl) -> bool {
+    match declaration {
+        Decl::TsInterface(_) | Decl::TsTypeAlias(_) => true,
+        Decl::Class(class) => class.declare,
+        Decl::Fn(function) => function.declare || function.function.body.is_none(),
+        Decl::Var(variables) => variables.declare,
+        Decl::TsModule(module) => module.declare || module.global || holds_only_types(module.body.as_ref()),
+        Decl::Using(_) | Decl::TsEnum(_) => false,
+    }
+}
+
+/// Whether a namespace makes no value: TypeScript emits nothing for it.
+fn holds_only_types(body: Option<&TsNamespaceBody>) -> bool {
+    match body {
+        None => true,
+        Some(TsNamespaceBody::TsNamespaceDecl(inner)) => holds_only_types(Some(&inner.body)),
+        Some(TsNamespaceBody::TsModuleBlock(block)) => block.body.iter().all(item_is_type_only),
+    }
+}
+
+fn item_is_type_only(item: &ModuleItem) -> bool {
+    match item {
+        ModuleItem::Stmt(statement) => is_type_only(statement),
+        ModuleItem::ModuleDecl(ModuleDecl::ExportDecl(export)) => declaration_is_type_only(&export.decl),
+        ModuleItem::ModuleDecl(_) => false,
+    }
+}
+
+/// Whether a class member means nothing when the program runs.
+pub(crate) fn is_type_only_member(member: &ClassMember) -> bool {
+    match member {
+        ClassMember::TsIndexSignature(_) => true,
+        ClassMember::ClassProp(property) => property.declare || property.is_abstract,
+        ClassMember::Method(method) => method.is_abstract || method.function.body.is_none(),
+        ClassMember::PrivateMethod(method) => method.is_abstract || method.function.body.is_none(),
+        ClassMember::Constructor(constructor) => constructor.body.is_none(),
+        ClassMember::PrivateProp(_)
+        | ClassMember::Empty(_)
+        | ClassMember::StaticBlock(_)
+        | ClassMember::AutoAccessor(_) => false,
+    }
+}
+
+struct Eraser<'a> {
+    text: &'a str,
+    edits: Edits,
+    /// The refusal that stands first in the text.
+    refused: Option<(usize, String)>,
+}
+
+impl Eraser<'_> {
+    fn program(&mut self, tree: &Module, plan: &Plan) {
+        for (index, item) in tree.body.iter().enumerate() {
+            match item {
+                ModuleItem::Stmt(statement) if plan.is_expression() => self.around_the_expression(statement),
+                ModuleItem::Stmt(statement) => statement.visit_with(self),
+                ModuleItem::ModuleDecl(declaration) => self.module_declaration(declaration, plan, index),
+            }
+        }
+        if plan.is_expression() {
+            self.semicolons_after(tree);
+        }
+    }
+
+    /// A top-level statement of a program that must be left as one expression: nothing may be written in its blanks.
+    fn around_the_expression(&mut self, statement: &Stmt) {
+        match statement {
+            Stmt::Expr(statement) => statement.expr.visit_with(self),
+            Stmt::Empty(empty) => self.edits.blank(range(empty.span)),
+            other => {
+                self.refuse_inside(other);
+                self.edits.erase(range(other.span()), Construct::Declaration);
+            }
+        }
+    }
+
+    /// Blanks the semicolons that end the one expression.
+    fn semicolons_after(&mut self, tree: &Module) {
+        for item in &tree.body {
+            let end = offset(item.span().hi);
+            let mut at = if scan::byte(self.text, end.saturating_sub(1)) == b';' { end - 1 } else { end };
+            at = scan::skip_trivia(self.text, at);
+            if scan::byte(self.text, at) == b';' {
+                self.edits.blank(at..at + 1);
+            }
+        }
+    }
+
+    fn module_declaration(&mut self, declaration: &ModuleDecl, plan: &Plan, index: usize) {
+        let start = offset(declaration.span().lo);
+        match declaration {
+            ModuleDecl::ExportDecl(export) if declaration_is_type_only(&export.decl) => {
+                self.declaration(declaration.span(), !plan.is_expression());
+            }
+            ModuleDecl::ExportDefaultDecl(export) => match &export.decl {
+                DefaultDecl::TsInterfaceDecl(_) => self.declaration(declaration.span(), !plan.is_expression()),
+                DefaultDecl::Fn(function) if function.function.body.is_none() => {
+                    self.declaration(declaration.span(), !plan.is_expression());
+                }
+                DefaultDecl::Fn(function) => {
+                    self.default_export(start, offset(function.function.span.lo), plan, index);
+                    function.visit_with(self);
+                }
+                DefaultDecl::Class(_) => self.refuse(start, EXPORT),
+            },
+            ModuleDecl::ExportDefaultExpr(export) => {
+                self.default_export(start, offset(export.expr.span().lo), plan, index);
+                export.expr.visit_with(self);
+                if !plan.is_expression() {
+                    self.end_statement(export.span);
+                }
+            }
+            ModuleDecl::Import(_) | ModuleDecl::TsImportEquals(_) => self.refuse(start, IMPORT),
+            ModuleDecl::ExportDecl(export) if matches!(export.decl, Decl::TsEnum(_)) => {
+                export.decl.visit_with(self);
+            }
+            ModuleDecl::ExportDecl(_)
+            | ModuleDecl::ExportNamed(_)
+            | ModuleDecl::ExportAll(_)
+            | ModuleDecl::TsExportAssignment(_)
+            | ModuleDecl::TsNamespaceExport(_) => self.refuse(start, EXPORT),
+        }
+    }
+
+    /// Blanks `export default`, or writes `return` over it.
+    fn default_export(&mut self, start: usize, value: usize, plan: &Plan, index: usize) {
+        match plan {
+            Plan::Body => self.refuse(start, EXPORT),
+            Plan::Function => self.edits.blank(start..value),
+            Plan::Factory(export, at) if *at == index => match export {
+                DefaultExport::Declaration(name) => {
+                    self.edits.blank(start..value);
+                    self.edits.append(&format!("return {name};"));
+                }
+                DefaultExport::Expression if scan::has_line_break(self.text, start, value) => self.refuse(start, EXPORT),
+                DefaultExport::Expression => {
+                    self.edits.blank(start..value);
+                    self.edits.mark(start, "return");
+                }
+            },
+            Plan::Factory(..) => self.refuse(start, EXPORT),
+        }
+    }
+
+    fn refuse(&mut self, at: usize, message: impl Into<String>) {
+        if self.refused.as_ref().is_none_or(|(earlier, _)| at < *earlier) {
+            self.refused = Some((at, message.into()));
+        }
+    }
+
+    /// Looks for what is refused in a statement whose text is blanked whole.
+    fn refuse_inside(&mut self, statement: &Stmt) {
+        if let Stmt::Decl(declaration @ (Decl::TsEnum(_) | Decl::Using(_))) = statement {
+            declaration.visit_with(self);
+        }
+    }
+
+    /// Blanks a declaration that has no run-time meaning; `;` keeps what stood before it from joining what follows,
+    /// and is the body of an `if` whose body it was.
+    fn declaration(&mut self, span: Span, semicolon: bool) {
+        let place = range(span);
+        if semicolon {
+            self.edits.mark(place.start, ";");
+        }
+        self.edits.erase(place, Construct::Declaration);
+    }
+
+    /// Puts a `;` where a statement or field ends in erased text and the line end was its only terminator.
+    fn end_statement(&mut self, span: Span) {
+        let end = offset(span.hi);
+        if let Some(start) = self.edits.last_ending_at(end) {
+            self.edits.mark(start, ";");
+        }
+    }
+
+    fn annotation(&mut self, place: Range<usize>) {
+        self.edits.erase(place, Construct::Annotation);
+    }
+
+    /// Blanks the mark (`?` or `!`) that follows a name.
+    fn mark_after(&mut self, end: usize, marks: &[u8]) {
+        let at = scan::skip_trivia(self.text, end);
+        if marks.contains(&scan::byte(self.text, at)) {
+            self.annotation(at..at + 1);
+        }
+    }
+
+    /// Blanks the words of TypeScript among a member's modifiers. A `;` takes the place of one that comes first, so
+    /// that the field before it does not run on into a computed name, a generator or an accessor.
+    fn modifiers(&mut self, member: Span, key: usize) {
+        let start = offset(member.lo);
+        let mut at = start;
+        while at < key {
+            let word = scan::word(self.text, at);
+            if matches!(word, "public" | "private" | "protected" | "readonly" | "override" | "abstract" | "declare") {
+                self.annotation(at..at + word.len());
+                if at == start {
+                    self.edits.mark(at, ";");
+                }
+            }
+            at = scan::skip_trivia(self.text, at + word.len().max(1));
+        }
+    }
+
+    fn decorators(&mut self, decorators: &[Decorator]) {
+        if let Some(first) = decorators.first() {
+            self.refuse(offset(first.span.lo), DECORATOR);
+        }
+    }
+
+    /// The name of a binding and what marks it as optional.
+    fn binding(&mut self, binding: &BindingIdent) {
+        if binding.optional {
+            let name_end = offset(binding.id.span.lo) + written_length(self.text, binding);
+            self.mark_after(name_end, b"?");
+        }
+        self.type_annotation(binding.type_ann.as_deref());
+    }
+
+    fn type_annotation(&mut self, annotation: Option<&TsTypeAnn>) {
+        if let Some(annotation) = annotation {
+            self.annotation(range(annotation.span));
+        }
+    }
+
+    /// Blanks a parameter named `this`, with the comma after it.
+    fn this_parameter(&mut self, parameter: &Pat, next: Option<usize>) -> bool {
+        let Pat::Ident(binding) = parameter else { return false };
+        if &*binding.id.sym != "this" {
+            return false;
+        }
+        let start = offset(binding.id.span.lo);
+        if let Some(next) = next {
+            self.annotation(start..next);
+            return true;
+        }
+        let end = pattern_end(self.text, parameter);
+        let comma = scan::skip_trivia(self.text, end);
+        let end = if scan::byte(self.text, comma) == b',' { comma + 1 } else { end };
+        self.annotation(start..end);
+        true
+    }
+
+    fn parameters(&mut self, parameters: &[Param]) {
+        for (index, parameter) in parameters.iter().enumerate() {
+            self.decorators(&parameter.decorators);
+            let next = parameters.get(index + 1).map(|next| offset(next.span.lo));
+            if !(index == 0 && self.this_parameter(&parameter.pat, next)) {
+                parameter.pat.visit_with(self);
+            }
+        }
+    }
+
+    /// The type parameters of an arrow function. `async`, `return`, `yield` and `throw` may not be left alone on a
+    /// line: where the parenthesis comes on a later line, it moves up.
+    fn arrow_type_parameters(&mut self, arrow: &ArrowExpr) {
+        let Some(parameters) = &arrow.type_params else { return };
+        let place = range(parameters.span);
+        let parenthesis = scan::skip_trivia(self.text, place.end);
+        self.edits.erase(place.clone(), Construct::TypeParameters);
+        if scan::byte(self.text, parenthesis) == b'(' && scan::has_line_break(self.text, place.start, parenthesis) {
+            self.edits.mark(place.start, "(");
+            self.edits.blank(parenthesis..parenthesis + 1);
+        }
+    }
+
+    /// The return type of an arrow function. `=>` may not start a line: where the type spans lines, `)` moves down.
+    fn arrow_return_type(&mut self, arrow: &ArrowExpr) {
+        let Some(annotation) = &arrow.return_type else { return };
+        let place = range(annotation.span);
+        self.annotation(place.clone());
+        let Some(parenthesis) = self.closing_parenthesis(arrow) else { return };
+        if !scan::has_line_break(self.text, parenthesis, place.end) {
+            return;
+        }
+        let Some(last) = self.text.get(..place.end).and_then(|before| before.char_indices().last()) else { return };
+        self.edits.blank(parenthesis..parenthesis + 1);
+        self.edits.mark(last.0, ")");
+    }
+
+    /// Offset of the `)` that ends an arrow function's parameters.
+    fn closing_parenthesis(&self, arrow: &ArrowExpr) -> Option<usize> {
+        let mut at = match arrow.params.last() {
+            Some(last) => pattern_end(self.text, last),
+            None => {
+                let start = match &arrow.type_params {
+                    Some(parameters) => offset(parameters.span.hi),
+                    None if arrow.is_async => offset(arrow.span.lo) + "async".len(),
+                    None => offset(arrow.span.lo),
+                };
+                let open = scan::skip_trivia(self.text, start);
+                if scan::byte(self.text, open) != b'(' {
+                    return None;
+                }
+                open + 1
+            }
+        };
+        loop {
+            at = scan::skip_trivia(self.text, at);
+            match scan::byte(self.text, at) {
+                b')' => return Some(at),
+                b',' | b'?' => at += 1,
+                _ => return None,
+            }
+        }
+    }
+
+    /// Blanks `implements A, B`, which follows `after`.
+    fn implements(&mut self, class: &Class, name: Option<&Ident>) {
+        let Some(last) = class.implements.last() else { return };
+        let after = [
+            class.super_type_params.as_ref().map(|arguments| arguments.span.hi),
+            class.super_class.as_ref().map(|parent| parent.span().hi),
+            class.type_params.as_ref().map(|parameters| parameters.span.hi),
+            name.map(|name| name.span.hi),
+        ];
+        let first = class.implements.first().map_or(last.span.lo, |first| first.span.lo);
+        let from = after.into_iter().flatten().max().map_or_else(|| offset(class.span.lo), offset);
+        let before = self.text.get(from..offset(first)).unwrap_or_default();
+        if let Some(keyword) = before.rfind("implements") {
+            self.annotation(from + keyword..offset(last.span.hi));
+        }
+    }
+
+    fn class(&mut self, class: &Class, name: Option<&Ident>) {
+        self.decorators(&class.decorators);
+        let start = offset(class.span.lo);
+        if class.is_abstract && scan::word(self.text, start) == "abstract" {
+            self.annotation(start..start + "abstract".len());
+        }
+        if let Some(parameters) = &class.type_params {
+            parameters.visit_with(self);
+        }
+        class.super_class.visit_with(self);
+        if let Some(arguments) = &class.super_type_params {
+            arguments.visit_with(self);
+        }
+        self.implements(class, name);
+        class.body.visit_with(self);
+    }
+
+    fn member(&mut self, member: &ClassMember) {
+        match member {
+            ClassMember::Constructor(constructor) => {
+                self.modifiers(constructor.span, offset(constructor.key.span().lo));
+                self.constructor(constructor);
+            }
+            ClassMember::Method(method) => {
+                self.modifiers(method.span, offset(method.key.span().lo));
+                method.key.visit_with(self);
+                if method.is_optional {
+                    self.mark_after(offset(method.key.span().hi), b"?");
+                }
+                method.function.visit_with(self);
+            }
+            ClassMember::PrivateMethod(method) => {
+                self.modifiers(method.span, offset(method.key.span.lo));
+                if method.is_optional {
+                    self.mark_after(offset(method.key.span.hi), b"?");
+                }
+                method.function.visit_with(self);
+            }
+            ClassMember::ClassProp(property) => {
+                self.decorators(&property.decorators);
+                self.modifiers(property.span, offset(property.key.span().lo));
+                property.key.visit_with(self);
+                if property.is_optional || property.definite {
+                    self.mark_after(offset(property.key.span().hi), b"?!");
+                }
+                self.type_annotation(property.type_ann.as_deref());
+                property.value.visit_with(self);
+                self.end_statement(property.span);
+            }
+            ClassMember::PrivateProp(property) => {
+                self.decorators(&property.decorators);
+                self.modifiers(property.span, offset(property.key.span.lo));
+                if property.is_optional || property.definite {
+                    self.mark_after(offset(property.key.span.hi), b"?!");
+                }
+                self.type_annotation(property.type_ann.as_deref());
+                property.value.visit_with(self);
+                self.end_statement(property.span);
+            }
+            ClassMember::AutoAccessor(accessor) => self.refuse(offset(accessor.span.lo), ACCESSOR),
+            ClassMember::StaticBlock(block) => block.visit_with(self),
+            ClassMember::TsIndexSignature(_) | ClassMember::Empty(_) => {}
+        }
+    }
+
+    fn constructor(&mut self, constructor: &Constructor) {
+        for (index, parameter) in constructor.params.iter().enumerate() {
+            match parameter {
+                ParamOrTsParamProp::TsParamProp(property) => {
+                    self.refuse(offset(property.span.lo), PARAMETER_PROPERTY);
+                }
+                ParamOrTsParamProp::Param(parameter) => {
+                    self.decorators(&parameter.decorators);
+                    let next = constructor.params.get(index + 1).map(|next| offset(next.span().lo));
+                    if !(index == 0 && self.this_parameter(&parameter.pat, next)) {
+                        parameter.pat.visit_with(self);
+                    }
+                }
+            }
+        }
+        constructor.body.visit_with(self);
+    }
+
+    /// Blanks the part of `x as T` that follows `x`.
+    fn postfix(&mut self, inner: &Expr, span: Span, construct: Construct) {
+        inner.visit_with(self);
+        let keyword = scan::skip_trivia(self.text, offset(inner.span().hi));
+        self.edits.erase(keyword..offset(span.hi), construct);
+    }
+
+    /// Blanks the `<T>` of `<T>x`.
+    fn assertion(&mut self, inner: &Expr, span: Span, type_end: usize) {
+        let close = scan::skip_trivia(self.text, type_end);
+        let end = if scan::byte(self.text, close) == b'>' { close + 1 } else { offset(inner.span().lo) };
+        self.edits.erase(offset(span.lo)..end, Construct::Assertion);
+        inner.visit_with(self);
+    }
+}
+
+impl Visit for Eraser<'_> {
+    fn visit_stmt(&mut self, statement: &Stmt) {
+        if is_type_only(statement) {
+            return self.declaration(statement.span(), true);
+        }
+        statement.visit_children_with(self);
+        if matches!(
+            statement,
+            Stmt::Expr(_) | Stmt::Return(_) | Stmt::Throw(_) | Stmt::Decl(Decl::Var(_))
+        ) {
+            self.end_statement(statement.span());
+        }
+    }
+
+    fn visit_module_item(&mut self, item: &ModuleItem) {
+        item.visit_children_with(self);
+    }
+
+    fn visit_using_decl(&mut self, declaration: &UsingDecl) {
+        self.refuse(offset(declaration.span.lo), USING);
+    }
+
+    fn visit_ts_enum_decl(&mut self, declaration: &TsEnumDecl) {
+        self.refuse(offset(declaration.span.lo), ENUM);
+    }
+
+    fn visit_ts_module_decl(&mut self, declaration: &TsModuleDecl) {
+        self.refuse(offset(declaration.span.lo), NAMESPACE);
+    }
+
+    fn visit_ts_import_equals_decl(&mut self, declaration: &TsImportEqualsDecl) {
+        self.refuse(offset(declaration.span.lo), IMPORT);
+    }
+
+    fn visit_jsx_element(&mut self, element: &JSXElement) {
+        self.refuse(offset(element.span.lo), JSX);
+    }
+
+    fn visit_jsx_fragment(&mut self, fragment: &JSXFragment) {
+        self.refuse(offset(fragment.span.lo), JSX);
+    }
+
+    fn visit_class_decl(&mut self, declaration: &ClassDecl) {
+        self.class(&declaration.class, Some(&declaration.ident));
+    }
+
+    fn visit_class_expr(&mut self, expression: &ClassExpr) {
+        self.class(&expression.class, expression.ident.as_ref());
+    }
+
+    fn visit_class_member(&mut self, member: &ClassMember) {
+        if is_type_only_member(member) {
+            match member {
+                ClassMember::Method(method) => self.decorators(&method.function.decorators),
+                ClassMember::ClassProp(property) => self.decorators(&property.decorators),
+                _ => {}
+            }
+            return self.declaration(member.span(), true);
+        }
+        self.member(member);
+    }
+
+    fn visit_function(&mut self, function: &Function) {
+        self.decorators(&function.decorators);
+        if let Some(parameters) = &function.type_params {
+            parameters.visit_with(self);
+        }
+        self.parameters(&function.params);
+        self.type_annotation(function.return_type.as_deref());
+        function.body.visit_with(self);
+    }
+
+    fn visit_arrow_expr(&mut self, arrow: &ArrowExpr) {
+        self.arrow_type_parameters(arrow);
+        arrow.params.visit_with(self);
+        self.arrow_return_type(arrow);
+        arrow.body.visit_with(self);
+    }
+
+    fn visit_binding_ident(&mut self, binding: &BindingIdent) {
+        self.binding(binding);
+    }
+
+    fn visit_array_pat(&mut self, pattern: &ArrayPat) {
+        pattern.elems.visit_with(self);
+        if pattern.optional {
+            self.mark_after(array_end(self.text, pattern), b"?");
+        }
+        self.type_annotation(pattern.type_ann.as_deref());
+    }
+
+    fn visit_object_pat(&mut self, pattern: &ObjectPat) {
+        pattern.props.visit_with(self);
+        if pattern.optional {
+            self.mark_after(object_end(self.text, pattern), b"?");
+        }
+        self.type_annotation(pattern.type_ann.as_deref());
+    }
+
+    fn visit_rest_pat(&mut self, pattern: &RestPat) {
+        pattern.arg.visit_with(self);
+        self.type_annotation(pattern.type_ann.as_deref());
+    }
+
+    fn visit_var_declarator(&mut self, declarator: &VarDeclarator) {
+        if declarator.definite
+            && let Pat::Ident(binding) = &declarator.name
+        {
+            let end = offset(binding.id.span.lo) + written_length(self.text, binding);
+            self.mark_after(end, b"!");
+        }
+        declarator.name.visit_with(self);
+        declarator.init.visit_with(self);
+    }
+
+    fn visit_expr(&mut self, expression: &Expr) {
+        match expression {
+            Expr::TsAs(cast) => self.postfix(&cast.expr, cast.span, Construct::As(operator(&cast.expr))),
+            Expr::TsSatisfies(check) => {
+                self.postfix(&check.expr, check.span, Construct::Satisfies(operator(&check.expr)));
+            }
+            Expr::TsConstAssertion(constant) if constant.span.lo == constant.expr.span().lo => {
+                self.postfix(&constant.expr, constant.span, Construct::As(operator(&constant.expr)));
+            }
+            Expr::TsConstAssertion(constant) => {
+                let word = scan::skip_trivia(self.text, offset(constant.span.lo) + 1);
+                self.assertion(&constant.expr, constant.span, word + "const".len());
+            }
+            Expr::TsTypeAssertion(assertion) => {
+                self.assertion(&assertion.expr, assertion.span, offset(assertion.type_ann.span().hi));
+            }
+            Expr::TsNonNull(sure) => {
+                sure.expr.visit_with(self);
+                let end = offset(sure.span.hi);
+                self.edits.erase(end - 1..end, Construct::NonNull);
+            }
+            other => other.visit_children_with(self),
+        }
+    }
+
+    fn visit_simple_assign_target(&mut self, target: &SimpleAssignTarget) {
+        match target {
+            SimpleAssignTarget::TsAs(cast) => self.postfix(&cast.expr, cast.span, Construct::As(None)),
+            SimpleAssignTarget::TsSatisfies(check) => {
+                self.postfix(&check.expr, check.span, Construct::Satisfies(None));
+            }
+            SimpleAssignTarget::TsTypeAssertion(assertion) => {
+                self.assertion(&assertion.expr, assertion.span, offset(assertion.type_ann.span().hi));
+            }
+            SimpleAssignTarget::TsNonNull(sure) => {
+                sure.expr.visit_with(self);
+                let end = offset(sure.span.hi);
+                self.edits.erase(end - 1..end, Construct::NonNull);
+            }
+            other => other.visit_children_with(self),
+        }
+    }
+
+    fn visit_call_expr(&mut self, call: &CallExpr) {
+        call.callee.visit_with(self);
+        call.type_args.visit_with(self);
+        call.args.visit_with(self);
+    }
+
+    fn visit_ts_type_ann(&mut self, annotation: &TsTypeAnn) {
+        self.annotation(range(annotation.span));
+    }
+
+    fn visit_ts_type_param_decl(&mut self, parameters: &TsTypeParamDecl) {
+        self.edits.erase(range(parameters.span), Construct::TypeParameters);
+    }
+
+    fn visit_ts_type_param_instantiation(&mut self, arguments: &TsTypeParamInstantiation) {
+        self.edits.erase(range(arguments.span), Construct::TypeArguments);
+    }
+}
+
+/// Bytes of a name as it is written, which escapes make longer than its value.
+fn written_length(text: &str, binding: &BindingIdent) -> usize {
+    let start = offset(binding.id.span.lo);
+    let rest = text.get(start..).unwrap_or_default();
+    if rest.starts_with(&*binding.id.sym) {
+        return binding.id.sym.len();
+    }
+    let mut length = 0;
+    let mut braces = false;
+    for c in rest.chars() {
+        let inside = braces || c == '\\' || c == '_' || c == '$' || c.is_alphanumeric() || !c.is_ascii();
+        let opens = c == '{' && rest.get(..length).is_some_and(|before| before.ends_with("\\u"));
+        if !(inside || opens) {
+            break;
+        }
+        braces = (braces || opens) && c != '}';
+        length += c.len_utf8();
+    }
+    length
+}
+
+/// Where a pattern ends, its annotation counted in.
+fn pattern_end(text: &str, pattern: &Pat) -> usize {
+    let (own, annotation) = match pattern {
+        Pat::Ident(binding) => {
+            (offset(binding.id.span.lo) + written_length(text, binding), binding.type_ann.as_ref())
+        }
+        Pat::Array(array) => (array_end(text, array), array.type_ann.as_ref()),
+        Pat::Object(object) => (object_end(text, object), object.type_ann.as_ref()),
+        Pat::Rest(rest) => (pattern_end(text, &rest.arg), rest.type_ann.as_ref()),
+        Pat::Assign(assign) => (offset(assign.right.span().hi), None),
+        Pat::Expr(_) | Pat::Invalid(_) => (offset(pattern.span().hi), None),
+    };
+    annotation.map_or(own, |annotation| offset(annotation.span.hi).max(own))
+}
+
+fn array_end(text: &str, pattern: &ArrayPat) -> usize {
+    let last = pattern.elems.iter().flatten().next_back();
+    let from = last.map_or(offset(pattern.span.lo) + 1, |last| pattern_end(text, last));
+    closing(text, from, b']')
+}
+
+fn object_end(text: &str, pattern: &ObjectPat) -> usize {
+    let from = match pattern.props.last() {
+        None => offset(pattern.span.lo) + 1,
+        Some(ObjectPatProp::KeyValue(pair)) => pattern_end(text, &pair.value),
+        Some(ObjectPatProp::Assign(assign)) => offset(assign.span.hi),
+        Some(ObjectPatProp::Rest(rest)) => pattern_end(text, &rest.arg),
+    };
+    closing(text, from, b'}')
+}
+
+/// Offset after the bracket that follows `from`, commas skipped.
+fn closing(text: &str, from: usize, bracket: u8) -> usize {
+    let mut at = scan::skip_trivia(text, from);
+    while scan::byte(text, at) == b',' {
+        at = scan::skip_trivia(text, at + 1);
+    }
+    if scan::byte(text, at) == bracket { at + 1 } else { at }
+}
+
+fn operator(expression: &Expr) -> Option<&'static str> {
+    match expression {
+        Expr::Bin(binary) => Some(binary.op.as_str()),
+        _ => None,
+    }
+}
+
+const IMPORT: &str = "`import` does not work here: a program imports nothing, it uses the globals it was given; remove \
+                      the import and write types out in the program";
+const EXPORT: &str = "`export` does not work here: a program exports nothing, its result is what it returns; remove \
+                      `export` and end with `return …`";
+const ENUM: &str = "`enum` makes a value and cannot be erased; write `const Level = { Low: 0, High: 1 } as const;` and \
+                    `type Level = (typeof Level)[keyof typeof Level];`";
+const NAMESPACE: &str = "`namespace` makes a value and cannot be erased; write plain functions, or an object with them: \
+                         `const Util = { … };`";
+const PARAMETER_PROPERTY: &str = "a parameter property makes a field and cannot be erased; declare the field in the \
+                                  class and assign it in the constructor: `x: T; constructor(x: T) { this.x = x; }`";
+const DECORATOR: &str = "a decorator has run-time meaning that the engine does not have; call the function yourself, \
+                         e.g. `const run = log(function run() { … })`";
+const ACCESSOR: &str = "`accessor` fields are not supported; write a field, or a `get` and a `set` method";
+const JSX: &str = "JSX is not supported; build the text or the object with plain code";
+const USING: &str = "`using` is not supported; write `const x = …; try { … } finally { x[Symbol.dispose](); }`";

@@ -1,0 +1,124 @@
+//! What to say of a text that is no TypeScript: the parser's words, or what it is instead where that is plain to see.
+
+use deno_ast::swc::ast::*;
+use deno_ast::swc::common::Spanned;
+use deno_ast::swc::ecma_visit::{Visit, VisitWith};
+
+use crate::parse::{self, Fault, offset};
+use crate::refusal::Refusal;
+
+/// The refusal of a text that the parser could not read.
+pub(crate) fn explain(text: &str, fault: &Fault) -> Refusal {
+    if is_json(text) {
+        return Refusal::at(text, start(text), JSON);
+    }
+    if let Some(place) = jsx(text) {
+        return Refusal::at(text, place, JSX);
+    }
+    if let Some(fence) = fence(text) {
+        return Refusal::at(text, fence, MARKDOWN);
+    }
+    match foreign_line(text) {
+        Some((_, what)) => {
+            let message = format!("the program must be TypeScript, and this looks like {what}: {}", fault.message);
+            Refusal::at(text, fault.offset, message)
+        }
+        None => Refusal::at(text, fault.offset, fault.message.clone()),
+    }
+}
+
+fn start(text: &str) -> usize {
+    text.len() - text.trim_start().len()
+}
+
+/// Whether the whole text is one object with quoted keys.
+fn is_json(text: &str) -> bool {
+    let Some(expression) = parse::lone_expression(text) else { return false };
+    let Expr::Object(object) = &*expression else { return false };
+    !object.props.is_empty()
+        && object.props.iter().all(|property| match property {
+            PropOrSpread::Prop(property) => {
+                matches!(&**property, Prop::KeyValue(KeyValueProp { key: PropName::Str(_), .. }))
+            }
+            PropOrSpread::Spread(_) => false,
+        })
+}
+
+/// The first JSX in a text that can be read once JSX is allowed.
+fn jsx(text: &str) -> Option<usize> {
+    let tree = parse::tsx(text).ok()?;
+    let mut finder = Finder { found: None };
+    tree.visit_with(&mut finder);
+    finder.found
+}
+
+struct Finder {
+    found: Option<usize>,
+}
+
+impl Visit for Finder {
+    fn visit_jsx_element(&mut self, element: &JSXElement) {
+        self.found = self.found.or_else(|| Some(offset(element.span().lo)));
+    }
+
+    fn visit_jsx_fragment(&mut self, fragment: &JSXFragment) {
+        self.found = self.found.or_else(|| Some(offset(fragment.span().lo)));
+    }
+}
+
+/// Offset of a line that opens a Markdown block.
+fn fence(text: &str) -> Option<usize> {
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        if line.trim_start().starts_with("```") {
+            return Some(at);
+        }
+        at += line.len();
+    }
+    None
+}
+
+/// The first line that says what language this is.
+fn foreign_line(text: &str) -> Option<(usize, &'static str)> {
+    let mut at = 0;
+    for line in text.lines() {
+        if let Some(what) = language(line.trim()) {
+            return Some((at, what));
+        }
+        at += line.len() + 1;
+    }
+    None
+}
+
+fn language(line: &str) -> Option<&'static str> {
+    let mut words = line.split_whitespace();
+    let first = words.next()?;
+    let second = words.next().unwrap_or_default();
+    let plain = |word: &str| !word.is_empty() && word.chars().all(|c| c.is_alphanumeric() || "_.,".contains(c));
+    let python = match first {
+        "import" => plain(second) && words.next().is_none_or(|third| third == "as" || plain(third)) && !line.ends_with(';'),
+        "from" => plain(second) && words.next() == Some("import"),
+        "def" | "class" | "elif" | "except" | "with" => line.ends_with(':'),
+        "for" => line.ends_with(':') && line.contains(" in "),
+        "if" | "while" | "else:" | "try:" => line.ends_with(':'),
+        "print" => second.starts_with(['"', '\'']),
+        _ => false,
+    };
+    if python {
+        return Some("Python");
+    }
+    let shell = match first {
+        "ls" | "cat" | "cd" | "grep" | "curl" | "mkdir" | "rm" | "cp" | "mv" | "git" | "npm" | "npx" | "pip" | "sudo"
+        | "chmod" | "find" | "sed" | "awk" | "export" | "source" => {
+            second.starts_with(['-', '/', '.', '~', '$']) || (plain(second) && first != "export")
+        }
+        "echo" => !second.is_empty() && !second.starts_with(['(', '=', '.']),
+        _ => false,
+    };
+    shell.then_some("a shell command")
+}
+
+const JSON: &str = "the program is a JSON object, not TypeScript; send the code itself";
+const JSX: &str = "JSX is not supported; build the text or the object with plain code";
+const MARKDOWN: &str = "the program must be TypeScript, and this is Markdown; send the code alone, or as one fenced block \
+                        with nothing around it";
