@@ -112,6 +112,8 @@ struct Assembler {
     lines: Vec<Line>,
     labels: usize,
     returns: BTreeMap<u32, Label>,
+    /// Whether the filter is for one process, which will fill in its id. Otherwise any id will do.
+    for_one_process: bool,
 }
 
 impl Assembler {
@@ -226,7 +228,7 @@ pub(crate) fn allowlist(verdicts: &BTreeMap<u32, Verdict>) -> Result<Program, Co
 /// A short filter for a process that already lives under an [`allowlist`]: only these verdicts, the rest as before.
 /// The kernel takes the strictest answer of all filters, so it needs no look at the architecture.
 pub(crate) fn delta(verdicts: &BTreeMap<u32, Verdict>) -> Result<Program, CompileError> {
-    let mut asm = Assembler::default();
+    let mut asm = Assembler { for_one_process: true, ..Assembler::default() };
     asm.load(DATA_NUMBER);
     dispatch(&mut asm, verdicts, Action::Allow);
     asm.resolve()
@@ -270,6 +272,7 @@ fn emit_condition(asm: &mut Assembler, condition: &Condition, failed: Label) {
     let low = DATA_ARGS + 8 * u32::from(condition.arg);
     let held = asm.label();
     match &condition.test {
+        Test::In(operands) if operands.contains(&Operand::OwnId) && !asm.for_one_process => {}
         Test::In(operands) => {
             // All values of one list share their upper half, or each would need its own (`Policy` checks that).
             if condition.width == Width::Bits64 {

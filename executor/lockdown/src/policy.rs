@@ -10,6 +10,8 @@ use serde::Deserialize;
 use crate::engine::Engine;
 
 mod names;
+#[doc(hidden)]
+pub mod samples;
 
 const SOURCE: &str = include_str!("../policy/seccomp.toml");
 
