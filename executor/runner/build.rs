@@ -1,0 +1,69 @@
+//! Embeds the web platform's scripts that the boot script loads.
+//!
+//! The extensions of deno's crates name their scripts by path, to be read while a snapshot is made; without one they
+//! would be read from the build machine's registry when the runner starts. This copies the texts into the binary.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs};
+
+/// The scripts, by crate, without those that nothing here loads: what is not embedded cannot run.
+const SCRIPTS: &[(&str, &[&str])] = &[
+    ("deno_webidl", &["00_webidl.js"]),
+    (
+        "deno_web",
+        &[
+            "00_infra.js",
+            "00_url.js",
+            "01_console.js",
+            "01_dom_exception.js",
+            "02_event.js",
+            "02_structured_clone.js",
+            "02_timers.js",
+            "03_abort_signal.js",
+            "05_base64.js",
+            "08_text_encoding.js",
+            "13_message_port.js",
+        ],
+    ),
+];
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    let folders = package_folders();
+    let mut table = String::from("&[\n");
+    for (package, scripts) in SCRIPTS {
+        let folder = folders
+            .iter()
+            .find(|(name, _)| name == package)
+            .map_or_else(|| panic!("cargo metadata knows no package `{package}`"), |(_, folder)| folder);
+        for script in *scripts {
+            let path = folder.join(script);
+            assert!(path.is_file(), "`{}` has no script `{script}`", folder.display());
+            table.push_str(&format!("    (\"ext:{package}/{script}\", include_str!({path:?})),\n"));
+        }
+    }
+    table.push_str("]\n");
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+    fs::write(out.join("web_scripts.rs"), table).expect("OUT_DIR can be written");
+}
+
+/// Name and folder of each package that this build resolves.
+fn package_folders() -> Vec<(String, PathBuf)> {
+    let cargo = env::var_os("CARGO").expect("cargo sets CARGO");
+    let target = env::var("TARGET").expect("cargo sets TARGET");
+    let output = Command::new(cargo)
+        .args(["metadata", "--format-version", "1", "--filter-platform", &target])
+        .output()
+        .expect("cargo metadata can be started");
+    assert!(output.status.success(), "cargo metadata failed: {}", String::from_utf8_lossy(&output.stderr));
+    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).expect("cargo metadata is JSON");
+    let packages = metadata["packages"].as_array().expect("cargo metadata lists packages");
+    packages
+        .iter()
+        .filter_map(|package| {
+            let manifest = Path::new(package["manifest_path"].as_str()?);
+            Some((package["name"].as_str()?.to_owned(), manifest.parent()?.to_owned()))
+        })
+        .collect()
+}

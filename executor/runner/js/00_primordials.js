@@ -1,0 +1,92 @@
+// Captured intrinsics. Everything below runs between a hostile program and the host: it uses only what was taken
+// here, before any program code ran, and never a method looked up on a value the program can reach.
+
+const { core, primordials } = __bootstrap;
+const {
+  ArrayIsArray,
+  ArrayPrototype,
+  ArrayPrototypeJoin,
+  ArrayPrototypePop,
+  ArrayPrototypePush,
+  ArrayPrototypeSort,
+  Error,
+  ErrorPrototype,
+  FunctionPrototypeBind,
+  JSONParse,
+  JSONStringify,
+  MathFloor,
+  NumberIsFinite,
+  NumberIsInteger,
+  Number,
+  ObjectCreate,
+  ObjectDefineProperty,
+  ObjectFreeze,
+  ObjectGetOwnPropertyDescriptor,
+  ObjectGetPrototypeOf,
+  ObjectHasOwn,
+  ObjectIs,
+  ObjectKeys,
+  ObjectPrototype,
+  ObjectPrototypeIsPrototypeOf,
+  ObjectSetPrototypeOf,
+  Promise,
+  PromisePrototypeThen,
+  PromiseResolve,
+  RangeError,
+  ReflectApply,
+  ReflectDeleteProperty,
+  ReflectOwnKeys,
+  RegExpPrototypeExec,
+  SafeMap,
+  SafeSet,
+  SafeWeakMap,
+  String,
+  StringPrototypeCharCodeAt,
+  StringPrototypeEndsWith,
+  StringPrototypeIncludes,
+  StringPrototypeIndexOf,
+  StringPrototypeReplaceAll,
+  StringPrototypeSlice,
+  StringPrototypeStartsWith,
+  StringPrototypeToLowerCase,
+  SymbolPrototypeToString,
+  SymbolToStringTag,
+  TypeError,
+  TypedArrayPrototypeGetSymbolToStringTag,
+  WeakMapPrototypeGet,
+  WeakMapPrototypeSet,
+  MapPrototypeGet,
+  MapPrototypeSet,
+  MapPrototypeDelete,
+  SetPrototypeHas,
+  SetPrototypeAdd,
+  SetPrototypeDelete,
+} = primordials;
+const {
+  op_codemode_call,
+  op_codemode_completed,
+  op_codemode_failed,
+  op_codemode_kind,
+  op_codemode_log,
+  op_codemode_now,
+  op_codemode_random,
+} = core.ops;
+
+/** A function without any trace of its source: what the program gets to see of the host. */
+function opaque(name, length, fn) {
+  const bound = FunctionPrototypeBind(fn, undefined);
+  ObjectDefineProperty(bound, "name", { __proto__: null, value: name, configurable: true });
+  ObjectDefineProperty(bound, "length", { __proto__: null, value: length, configurable: true });
+  return bound;
+}
+
+/** Defines a global of the program's world: writable and configurable as the platform's own are. */
+function defineGlobal(name, value) {
+  ObjectDefineProperty(globalThis, name, {
+    __proto__: null,
+    value,
+    writable: true,
+    enumerable: false,
+    configurable: true,
+  });
+}

@@ -1,0 +1,334 @@
+// One program's run: its namespaces, its calls, its completion. The runner's loop calls `start`, `deliver`,
+// `deliverError` and `tick`; what comes back goes out through the ops.
+
+/** Calls in flight: id -> { resolve, reject, table, member, site }. */
+const pending = new SafeMap();
+let pendingCount = 0;
+let callSerial = 0;
+let spec;
+
+/** An error class of the program's world. */
+function makeErrorClass(name) {
+  const made = {
+    [name]: class extends Error {},
+  }[name];
+  ObjectDefineProperty(made.prototype, "name", {
+    __proto__: null, value: name, writable: true, enumerable: false, configurable: true,
+  });
+  return made;
+}
+
+/** The rejection of one call. Its stack is the call's own place in the program. */
+function callError(table, member, message, site) {
+  const ErrorClass = table.errorClass === null ? Error : table.errorClass.made;
+  const error = new ErrorClass(message);
+  if (table.errorClass !== null) {
+    const name = table.errorClass.name;
+    ObjectDefineProperty(error, "name", {
+      __proto__: null, value: name, writable: true, enumerable: false, configurable: true,
+    });
+    ObjectDefineProperty(error, table.errorClass.member, {
+      __proto__: null, value: member, writable: true, enumerable: true, configurable: true,
+    });
+  }
+  const frames = framesOf(site);
+  ObjectDefineProperty(error, "stack", {
+    __proto__: null, value: errorHeader(error) + frames, writable: true, enumerable: false, configurable: true,
+  });
+  const position = WeakMapPrototypeGet(positions, site);
+  if (position !== undefined) {
+    WeakMapPrototypeSet(positions, error, position);
+  }
+  return error;
+}
+
+/** The frames kept by an error that was made for its place. */
+function framesOf(site) {
+  read(site, "stack");
+  return WeakMapPrototypeGet(frameTexts, site) ?? "";
+}
+
+function callBinding(table, index, args) {
+  const member = table.functions[index];
+  const site = new Error();
+  return new Promise((resolve, reject) => {
+    let text;
+    try {
+      text = args === undefined && spec.undefinedOmit ? "{}" : encodeJson(args, spec.undefinedOmit);
+    } catch (error) {
+      const why = args === undefined
+        ? "arguments is undefined; pass an object, e.g. {}"
+        : lossyText("arguments", error);
+      reject(callError(table, member, `binding arguments must be lossless JSON: ${why}`, site));
+      return;
+    }
+    if (text.length > spec.argumentBytesMax) {
+      reject(callError(
+        table, member, `binding arguments of ${text.length} characters exceed ${spec.argumentBytesMax} bytes`, site,
+      ));
+      return;
+    }
+    const id = ++callSerial;
+    MapPrototypeSet(pending, id, { __proto__: null, resolve, reject, table, member, site });
+    pendingCount++;
+    op_codemode_call(id, table.index, index, text);
+  });
+}
+
+function makeNamespace(table) {
+  const namespace = ObjectCreate(null);
+  for (let i = 0; i < table.functions.length; i++) {
+    const name = table.functions[i];
+    ObjectDefineProperty(namespace, name, {
+      __proto__: null,
+      value: opaque(name, 1, (args) => callBinding(table, i, args)),
+      writable: true,
+      enumerable: true,
+      configurable: true,
+    });
+  }
+  return namespace;
+}
+
+function settleCall(id, settle) {
+  const call = MapPrototypeGet(pending, id);
+  if (call === undefined) {
+    return;
+  }
+  MapPrototypeDelete(pending, id);
+  pendingCount--;
+  settle(call);
+}
+
+/** A call's value arrived. */
+function deliver(id, text) {
+  settleCall(id, (call) => {
+    let value;
+    try {
+      value = JSONParse(text);
+    } catch (error) {
+      const why = describeThrown(error);
+      call.reject(callError(call.table, call.member, `binding resolution must be lossless JSON: ${why}`, call.site));
+      return;
+    }
+    call.resolve(value);
+  });
+}
+
+/** A call's failure arrived. */
+function deliverError(id, message) {
+  settleCall(id, (call) => call.reject(callError(call.table, call.member, message, call.site)));
+}
+
+function fail(kind, message, thrown) {
+  const { line, column } = thrownPosition(thrown);
+  op_codemode_failed(kind, JSONStringify(message), thrownName(thrown), line, column);
+}
+
+const EXCEPTION = 1;
+const INVALID_OUTPUT = 2;
+const OUTPUT_LIMIT = 3;
+
+/** The program threw. */
+function failWith(thrown) {
+  let message = renderThrown(thrown, 0);
+  const advice = adviceFor(thrown);
+  if (advice !== "") {
+    message += `\n${advice}`;
+  }
+  if (message.length > spec.outputBytes) {
+    fail(OUTPUT_LIMIT, "", thrown);
+    return;
+  }
+  fail(EXCEPTION, message, thrown);
+}
+
+/** Something threw outside the program's own flow. */
+function uncaught(thrown, where) {
+  let message = `uncaught ${where}: ${renderThrown(thrown, 0)}`;
+  if (message.length > spec.outputBytes) {
+    message = "";
+  }
+  fail(message === "" ? OUTPUT_LIMIT : EXCEPTION, message, thrown);
+}
+
+/** The program returned. */
+function completeWith(value) {
+  noteUnhandled();
+  if (value === undefined) {
+    op_codemode_completed(false, "");
+    return;
+  }
+  let text;
+  try {
+    text = encodeJson(value, spec.undefinedOmit);
+  } catch (error) {
+    fail(INVALID_OUTPUT, `program completion must be lossless JSON: ${lossyText("value", error)}`, undefined);
+    return;
+  }
+  if (text.length > spec.outputBytes) {
+    fail(OUTPUT_LIMIT, "", undefined);
+    return;
+  }
+  op_codemode_completed(true, text);
+}
+
+/** Rejections that nobody has handled yet: promise -> reason. */
+const unhandled = new SafeMap();
+
+function promiseRejected(promise, reason) {
+  MapPrototypeSet(unhandled, promise, reason);
+}
+
+function promiseHandled(promise) {
+  MapPrototypeDelete(unhandled, promise);
+}
+
+/** A program that completes over rejections nobody handled hears of the first ones. */
+function noteUnhandled() {
+  let told = 0;
+  unhandled.forEach((reason) => {
+    if (told++ < 3) {
+      log(`unhandled rejection: ${describeThrown(reason)}`);
+    }
+  });
+}
+
+/** Advice on what the program reached for and did not find. */
+function adviceFor(thrown) {
+  if (typeof thrown !== "object" || thrown === null || !core.isNativeError(thrown)) {
+    return "";
+  }
+  const message = read(thrown, "message");
+  if (typeof message !== "string" || message.length > 500) {
+    return "";
+  }
+  const missing = RegExpPrototypeExec(/^(?:'|")?([\w$]+)(?:'|")? is not defined$/, message);
+  if (missing !== null) {
+    return adviceForName(missing[1]);
+  }
+  return adviceForMember(message);
+}
+
+function adviceForName(name) {
+  const advice = ABSENT_ADVICE[name];
+  if (advice !== undefined) {
+    return `hint: ${advice}`;
+  }
+  const globals = [];
+  for (let i = 0; i < spec.namespaces.length; i++) {
+    const table = spec.namespaces[i];
+    ArrayPrototypePush(globals, table.global);
+    if (ArrayPrototypeIncludes(table.functions, name)) {
+      return `hint: call ${memberText(table.global, name)}(…)`;
+    }
+  }
+  return globals.length === 0
+    ? ""
+    : `hint: this program can call ${ArrayPrototypeJoin(globals, ", ")}, and the standard globals`;
+}
+
+function adviceForMember(message) {
+  for (let i = 0; i < spec.namespaces.length; i++) {
+    const table = spec.namespaces[i];
+    const called = RegExpPrototypeExec(/([\w$]+)(?:\.([\w$]+)|\[\s*["']([^"']*)["']\s*\])? is not a function/, message);
+    if (called !== null && called[1] === table.global) {
+      const name = called[2] ?? called[3] ?? "";
+      const near = nearest(name, table.functions);
+      const all = ArrayPrototypeJoin(ArrayPrototypeSlice(table.functions, 0, 20), ", ");
+      return near === ""
+        ? `hint: ${table.global} has no function ${JSONStringify(name)}; it has ${all}`
+        : `hint: ${table.global} has no function ${JSONStringify(name)}; did you mean ${memberText(table.global, near)}?`;
+    }
+  }
+  return "";
+}
+
+function memberText(global, name) {
+  return RegExpPrototypeExec(/^[A-Za-z_$][\w$]*$/, name) !== null
+    ? `${global}.${name}`
+    : `${global}[${JSONStringify(name)}]`;
+}
+
+/** The function whose name is nearest by edit distance, or "" if none is near. */
+function nearest(name, functions) {
+  let best = "";
+  let least = 1 + MathFloor(name.length / 3);
+  const wanted = StringPrototypeToLowerCase(name);
+  for (let i = 0; i < functions.length && i < 2000; i++) {
+    if (functions[i].length > 100 || functions[i] === "") continue;
+    const distance = editDistance(wanted, StringPrototypeToLowerCase(functions[i]));
+    if (distance <= least) {
+      if (distance < least || best === "") best = functions[i];
+      least = distance;
+    }
+  }
+  return best;
+}
+
+function editDistance(a, b) {
+  let row = [];
+  for (let j = 0; j <= b.length; j++) row[j] = j;
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const same = StringPrototypeCharCodeAt(a, i - 1) === StringPrototypeCharCodeAt(b, j - 1);
+      let cost = row[j - 1] + (same ? 0 : 1);
+      if (row[j] + 1 < cost) cost = row[j] + 1;
+      if (next[j - 1] + 1 < cost) cost = next[j - 1] + 1;
+      next[j] = cost;
+    }
+    row = next;
+  }
+  return row[b.length];
+}
+const { ArrayPrototypeSlice } = primordials;
+
+/** Takes the run's parameters; answers the names and values that the program is called with. */
+function prepare(text) {
+  spec = JSONParse(text);
+  logEntryBytesMax = spec.logEntryBytesMax;
+  installPerRun(spec.seed);
+  const values = [];
+  for (let i = 0; i < spec.namespaces.length; i++) {
+    const table = spec.namespaces[i];
+    table.index = i;
+    ArrayPrototypePush(values, makeNamespace(table));
+  }
+  for (let i = 0; i < spec.namespaces.length; i++) {
+    const { errorClass } = spec.namespaces[i];
+    if (errorClass !== null) {
+      errorClass.made = makeErrorClass(errorClass.name);
+      ArrayPrototypePush(values, errorClass.made);
+    }
+  }
+  ArrayPrototypePush(values, theConsole);
+  return values;
+}
+
+/** Calls the program with what `prepare` answered. */
+function start(program, values) {
+  let result;
+  try {
+    result = ReflectApply(program, undefined, values);
+    PromisePrototypeThen(result, completeWith, failWith);
+  } catch (error) {
+    failWith(error);
+  }
+}
+
+/**
+ * Runs a timer that is due. Answers how many milliseconds to wait for an arrival: 0 after a timer, -1 for ever while
+ * a call is pending, -2 when nothing can ever wake the program.
+ */
+function tick() {
+  if (runDueTimer()) {
+    return 0;
+  }
+  const delay = nextTimerDelay();
+  return delay < 0 ? (pendingCount > 0 ? -1 : -2) : delay;
+}
+
+const theConsole = makeConsole();
+installGlobals();
+return { prepare, start, deliver, deliverError, tick, prepareStack, promiseRejected, promiseHandled, failWith, globalNames };

@@ -1,0 +1,106 @@
+//! The run's socket as blocking frame I/O: one thread, one descriptor, no reactor.
+//!
+//! Owns the bytes between this process and the executor. A broken socket means that the executor is gone or has
+//! settled the run: the process has nobody to live for and exits at once.
+
+use std::os::fd::BorrowedFd;
+
+use codemode_wire::message::{ChildFrame, HostFrame};
+use codemode_wire::{Decoder, Frame};
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::unistd::{read, write};
+
+use crate::sys::exit_now;
+
+/// Exit code when the executor closed the socket.
+const EXIT_EXECUTOR_GONE: i32 = 3;
+/// Exit code when the executor sent what cannot be read.
+const EXIT_BROKEN_HOST_FRAME: i32 = 4;
+/// Bytes read at once.
+const READ_CHUNK_BYTES: usize = 64 * 1024;
+
+/// Both directions of the run's socket.
+#[derive(Debug)]
+pub(crate) struct Channel {
+    socket: BorrowedFd<'static>,
+    decoder: Decoder,
+}
+
+impl Channel {
+    /// The channel on a socket; frames over `frame_bytes_max` are refused.
+    pub(crate) fn new(socket: BorrowedFd<'static>, frame_bytes_max: u32) -> Self {
+        Self { socket, decoder: Decoder::new(frame_bytes_max) }
+    }
+
+    /// Changes the largest frame that is accepted; what is buffered stays.
+    pub(crate) fn set_frame_bytes_max(&mut self, frame_bytes_max: u32) {
+        let mut decoder = Decoder::new(frame_bytes_max);
+        std::mem::swap(decoder.buffer(), self.decoder.buffer());
+        self.decoder = decoder;
+    }
+
+    /// Sends one frame; blocks while the socket is full.
+    pub(crate) fn send(&mut self, frame: &ChildFrame<'_>) {
+        self.send_bytes(&frame.encode());
+    }
+
+    /// Sends bytes that are whole frames.
+    pub(crate) fn send_bytes(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            match write(self.socket, bytes) {
+                Ok(count) => bytes = bytes.get(count..).unwrap_or_default(),
+                Err(Errno::EINTR) => {}
+                Err(_) => exit_now(EXIT_EXECUTOR_GONE),
+            }
+        }
+    }
+
+    /// Hands each message that is wholly there to `handle`.
+    pub(crate) fn drain(&mut self, mut handle: impl FnMut(HostFrame<'_>)) {
+        while let Some(frame) = self.next_frame() {
+            match HostFrame::decode(frame) {
+                Ok(message) => handle(message),
+                Err(_) => exit_now(EXIT_BROKEN_HOST_FRAME),
+            }
+        }
+    }
+
+    /// The next frame that is wholly there.
+    pub(crate) fn next_frame(&mut self) -> Option<Frame<'_>> {
+        match self.decoder.next_frame() {
+            Ok(frame) => frame,
+            Err(_) => exit_now(EXIT_BROKEN_HOST_FRAME),
+        }
+    }
+
+    /// Waits until bytes arrive or `timeout_ms` is over (negative: for ever) and reads what is there.
+    pub(crate) fn wait(&mut self, timeout_ms: f64) {
+        let timeout = if timeout_ms < 0.0 { PollTimeout::NONE } else { poll_timeout(timeout_ms) };
+        let mut fds = [PollFd::new(self.socket, PollFlags::POLLIN)];
+        match poll(&mut fds, timeout) {
+            Ok(0) | Err(Errno::EINTR) => {}
+            Ok(_) => self.read_some(),
+            Err(_) => exit_now(EXIT_EXECUTOR_GONE),
+        }
+    }
+
+    /// Reads what is there, at least a byte; blocks until then.
+    pub(crate) fn read_some(&mut self) {
+        let mut chunk = [0_u8; READ_CHUNK_BYTES];
+        match read(self.socket, &mut chunk) {
+            Ok(0) => exit_now(EXIT_EXECUTOR_GONE),
+            Ok(count) => self.decoder.buffer().extend_from_slice(&chunk[..count]),
+            Err(Errno::EINTR) => {}
+            Err(_) => exit_now(EXIT_EXECUTOR_GONE),
+        }
+    }
+}
+
+/// Whole milliseconds, rounded up so that a timer is due when the wait ends; at least 1.
+fn poll_timeout(timeout_ms: f64) -> PollTimeout {
+    #[expect(clippy::cast_possible_truncation, reason = "clamped to the range of i32 before")]
+    let whole = timeout_ms.ceil().clamp(0.0, f64::from(i32::MAX)) as i32;
+    PollTimeout::try_from(whole).unwrap_or(PollTimeout::MAX)
+}
+

@@ -1,0 +1,147 @@
+//! The `zygote` and `once` roles: boot the engine under the first stage of the lockdown, finish the second, then make
+//! one process for each request, or become the only one.
+//!
+//! Never sees a program: that travels on the run's own socket, to a process that has said it is locked down.
+
+use std::os::fd::{BorrowedFd, OwnedFd};
+
+use codemode_lockdown::socket::{recv_packet, send_packet};
+use codemode_lockdown::{ChildPlan, Fork, Role, Sealed, StepError, claim_control, confine_zygote, run_socket};
+use codemode_wire::control::{BootRequest, ForkRequest, ZygoteFrame};
+use codemode_wire::limits::{CONTROL_BYTES_MAX, WIRE_VERSION};
+use codemode_wire::message::ChildFrame;
+use nix::unistd::getpid;
+
+use crate::channel::Channel;
+use crate::engine::{self, Engine};
+use crate::ops::ENGINE;
+use crate::program;
+use crate::sys::{exit_now, mark_forkable};
+
+/// Exit code when the executor closed the control socket: the ordinary end.
+const EXIT_DONE: i32 = 0;
+/// Exit code after a fault was reported.
+const EXIT_FAULT: i32 = 9;
+/// Exit code when the control socket cannot be used or carries what cannot be read.
+const EXIT_CONTROL: i32 = 10;
+
+/// A step that failed before there was anything to serve with.
+struct Fault {
+    step: String,
+    errno: i32,
+}
+
+impl From<StepError> for Fault {
+    fn from(error: StepError) -> Self {
+        Self { step: error.step.to_owned(), errno: error.errno as i32 }
+    }
+}
+
+/// Serves the control socket until it ends; in the `once` role, until the first request.
+pub(crate) fn run(role: Role) -> ! {
+    let Ok(control) = claim_control() else { exit_now(EXIT_CONTROL) };
+    let boot = receive_boot(control);
+    match prepare(role, &boot) {
+        Ok((sealed, engine)) => {
+            announce(control, &sealed, &engine, &boot);
+            serve(control, sealed, engine, role, boot.frame_bytes_max)
+        }
+        Err(Fault { step, errno }) => {
+            send(control, &ZygoteFrame::Fault { step, errno });
+            exit_now(EXIT_FAULT)
+        }
+    }
+}
+
+fn receive_boot(control: BorrowedFd<'_>) -> BootRequest {
+    let mut buffer = [0_u8; CONTROL_BYTES_MAX];
+    let Ok(packet) = recv_packet(control, &mut buffer) else { exit_now(EXIT_CONTROL) };
+    match BootRequest::decode(&buffer[..packet.len]) {
+        Ok(boot) if packet.fd.is_none() && packet.len > 0 => boot,
+        _ => exit_now(EXIT_CONTROL),
+    }
+}
+
+/// Both stages of the lockdown, with the engine's boot between them.
+fn prepare(role: Role, boot: &BootRequest) -> Result<(Sealed, Engine), Fault> {
+    let kind = codemode_lockdown::Engine::of(ENGINE, boot.jitless)
+        .ok_or_else(|| Fault { step: "engine".to_owned(), errno: 0 })?;
+    let confined = confine_zygote(boot, kind, role)?;
+    let engine =
+        Engine::boot(boot.jitless).map_err(|error| Fault { step: format!("boot: {error}"), errno: 0 })?;
+    if let Some(maps) = confined.maps() {
+        mark_forkable(maps)
+            .map_err(|error| Fault { step: format!("mark forkable: {error}"), errno: 0 })?;
+    }
+    Ok((confined.seal()?, engine))
+}
+
+fn announce(control: BorrowedFd<'_>, sealed: &Sealed, engine: &Engine, boot: &BootRequest) {
+    send(
+        control,
+        &ZygoteFrame::Ready {
+            version: WIRE_VERSION,
+            engine: ENGINE.to_owned(),
+            engine_version: engine::version(),
+            jit: cfg!(feature = "v8") && !boot.jitless,
+            layers: sealed.reports().to_vec(),
+            globals: engine.globals.clone(),
+        },
+    );
+}
+
+fn send(control: BorrowedFd<'_>, frame: &ZygoteFrame) {
+    if send_packet(control, &frame.encode()).is_err() {
+        exit_now(EXIT_CONTROL);
+    }
+}
+
+fn serve(control: BorrowedFd<'_>, sealed: Sealed, engine: Engine, role: Role, frame_bytes_max: u32) -> ! {
+    loop {
+        let (request, socket) = receive_request(control);
+        if role == Role::Once {
+            send(control, &ZygoteFrame::Forked { pid: getpid().as_raw() });
+            become_run(sealed, engine, &request, socket, frame_bytes_max);
+        }
+        match sealed.fork() {
+            Ok(Fork::Child) => become_run(sealed, engine, &request, socket, frame_bytes_max),
+            Ok(Fork::Zygote { pid }) => send(control, &ZygoteFrame::Forked { pid }),
+            Err(error) => send(
+                control,
+                &ZygoteFrame::ForkFailed { step: error.step.to_owned(), errno: error.errno as i32 },
+            ),
+        }
+    }
+}
+
+fn receive_request(control: BorrowedFd<'_>) -> (ForkRequest, OwnedFd) {
+    let mut buffer = [0_u8; CONTROL_BYTES_MAX];
+    match recv_packet(control, &mut buffer) {
+        Ok(packet) if packet.len == 0 => exit_now(EXIT_DONE),
+        Ok(packet) => match (ForkRequest::decode(&buffer[..packet.len]), packet.fd) {
+            (Ok(request), Some(socket)) => (request, socket),
+            _ => exit_now(EXIT_CONTROL),
+        },
+        Err(_) => exit_now(EXIT_CONTROL),
+    }
+}
+
+/// Finishes the lockdown of this process and runs the one program that it will ever see.
+fn become_run(sealed: Sealed, engine: Engine, request: &ForkRequest, socket: OwnedFd, frame_bytes_max: u32) -> ! {
+    let locked = sealed.confine_child(Some(socket), &ChildPlan::from(request));
+    let mut channel = Channel::new(run_socket(), frame_bytes_max);
+    match locked {
+        Ok(locked) => {
+            channel.send(&ChildFrame::Hello {
+                version: WIRE_VERSION,
+                nonce: request.nonce,
+                layers: locked.layers(),
+            });
+            program::run(engine, channel)
+        }
+        Err(error) => {
+            channel.send(&ChildFrame::Fault { step: error.step, errno: error.errno as i32 });
+            exit_now(EXIT_FAULT)
+        }
+    }
+}
