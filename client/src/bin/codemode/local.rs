@@ -1,0 +1,158 @@
+//! A private executor: started for one command on a socket of its own, ended with it.
+//!
+//! It is told to watch its standard input, which this process holds open and never writes to: however this process ends,
+//! the executor sees the end of that pipe, settles its runs and goes.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::anyhow;
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt as _, BufReader};
+use tokio::net::UnixStream;
+use tokio::process::{Child, ChildStderr, Command};
+use tokio::task::JoinHandle;
+
+use crate::args::ConnectArgs;
+use crate::exit::Problem;
+
+const BINARY: &str = "codemode-executor";
+
+/// How long it may take until it listens: it boots an engine, on a machine that may be busy.
+const START_MAX: Duration = Duration::from_secs(30);
+const START_POLL: Duration = Duration::from_millis(5);
+/// How long it may take to settle what it has and go, before it is killed.
+const END_MAX: Duration = Duration::from_secs(10);
+/// The end of its log, shown where it did not start.
+const LOG_BYTES_MAX: usize = 8 << 10;
+/// What a socket's path may measure, with some room (`sun_path` has 108 bytes).
+const SOCKET_PATH_BYTES_MAX: usize = 100;
+
+/// The running executor.
+pub(crate) struct LocalExecutor {
+    child: Child,
+    address: String,
+    log: Arc<Mutex<Vec<u8>>>,
+    log_task: JoinHandle<()>,
+    /// Holds the socket; removed when dropped.
+    _directory: TempDir,
+}
+
+impl LocalExecutor {
+    /// Starts it and waits until it listens.
+    pub(crate) async fn start(args: &ConnectArgs) -> Result<Self, Problem> {
+        let binary = find_binary(args.executor_bin.as_deref())?;
+        let directory = socket_directory()
+            .map_err(|error| Problem::unavailable(error).context("no directory for a socket"))?;
+        let socket = directory.path().join("executor.sock");
+        let address = format!("unix:{}", socket.display());
+        let mut command = Command::new(&binary);
+        command.args(["--listen", &address, "--parent-watch"]);
+        if let Some(config) = &args.executor_config {
+            command.arg("--config").arg(config);
+        }
+        // A group of its own: Ctrl-C at the terminal is this process's to handle.
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .kill_on_drop(true);
+        let mut child = command.spawn().map_err(|error| {
+            Problem::unavailable(error).context(format!("cannot start `{}`", binary.display()))
+        })?;
+        let log = Arc::new(Mutex::new(Vec::new()));
+        let log_task = tokio::spawn(keep_log(child.stderr.take(), Arc::clone(&log), args.verbose));
+        let executor = Self { child, address, log, log_task, _directory: directory };
+        executor.until_listening(&socket).await
+    }
+
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+
+    async fn until_listening(mut self, socket: &Path) -> Result<Self, Problem> {
+        let listening = async {
+            while UnixStream::connect(socket).await.is_err() {
+                tokio::time::sleep(START_POLL).await;
+            }
+        };
+        let problem = tokio::select! {
+            () = listening => return Ok(self),
+            status = self.child.wait() => match status {
+                Ok(status) => anyhow!("the private executor ended with {status} before it listened"),
+                Err(error) => error.into(),
+            },
+            () = tokio::time::sleep(START_MAX) => {
+                anyhow!("the private executor did not listen within {}ms", START_MAX.as_millis())
+            }
+        };
+        Err(self.failed(Problem::unavailable(problem)).await)
+    }
+
+    /// Ends it and adds the end of its log to the problem.
+    pub(crate) async fn failed(self, problem: Problem) -> Problem {
+        let log = Arc::clone(&self.log);
+        self.end().await;
+        let log =
+            String::from_utf8_lossy(&log.lock().unwrap_or_else(PoisonError::into_inner)).trim().to_owned();
+        if log.is_empty() { problem } else { problem.hint(format!("the executor's log ends with\n{log}")) }
+    }
+
+    /// Lets it settle and go; kills it where it does not.
+    pub(crate) async fn end(mut self) {
+        drop(self.child.stdin.take());
+        if tokio::time::timeout(END_MAX, self.child.wait()).await.is_err() {
+            // Gone already is as good.
+            let _ = self.child.kill().await;
+        }
+        // The end of its log, unless a child of its own still holds the pipe.
+        let _ = tokio::time::timeout(Duration::from_millis(100), self.log_task).await;
+    }
+}
+
+/// Reads its log for as long as it writes: a full pipe would stop it.
+async fn keep_log(stderr: Option<ChildStderr>, log: Arc<Mutex<Vec<u8>>>, shown: bool) {
+    let Some(stderr) = stderr else { return };
+    let mut stderr = BufReader::new(stderr);
+    let mut buffer = vec![0; 4096];
+    while let Ok(count @ 1..) = stderr.read(&mut buffer).await {
+        if shown {
+            // A closed standard error is no reason to stop reading.
+            let _ = std::io::stderr().write_all(&buffer[..count]);
+        }
+        let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
+        log.extend_from_slice(&buffer[..count]);
+        let excess = log.len().saturating_sub(LOG_BYTES_MAX);
+        log.drain(..excess);
+    }
+}
+
+fn socket_directory() -> std::io::Result<TempDir> {
+    let directory = tempfile::Builder::new().prefix("codemode-").tempdir()?;
+    if directory.path().as_os_str().len() + "/executor.sock".len() <= SOCKET_PATH_BYTES_MAX {
+        return Ok(directory);
+    }
+    tempfile::Builder::new().prefix("codemode-").tempdir_in("/tmp")
+}
+
+fn find_binary(given: Option<&Path>) -> Result<PathBuf, Problem> {
+    if let Some(given) = given {
+        return Ok(given.to_owned());
+    }
+    let own = std::env::current_exe().ok();
+    let beside = own.as_deref().and_then(Path::parent).map(Path::to_owned);
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = beside
+        .into_iter()
+        .chain(std::env::split_paths(&path))
+        .map(|dir| dir.join(BINARY))
+        .find(|file| file.is_file());
+    found.ok_or_else(|| {
+        Problem::unavailable(anyhow!("no executor: `{BINARY}` is neither beside this command nor on the PATH"))
+            .hint("build it with `make`, name it with `--executor-bin FILE`, or use a running one with `--executor ADDR`")
+    })
+}
