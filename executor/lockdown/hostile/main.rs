@@ -2,7 +2,8 @@
 //! the test on the other end of its socket says, one command a line. It stands for a program that has broken out of the engine.
 //!
 //! Started as `codemode-runner ENGINE/OUTER/ROLE`: `OUTER` is a filter laid around the whole process first, `none`,
-//! `docker` (what Docker's default profile refuses) or `NUMBER=ERRNO` (one system call that fails).
+//! `docker` (what Docker's default profile refuses), `NUMBER=ERRNO` (one system call that fails) or `late:NUMBER=ERRNO` (one
+//! that fails from when the zygote is sealed).
 #![expect(unsafe_code, reason = "an attacker; test-only and shipped nowhere")]
 #![expect(
     clippy::undocumented_unsafe_blocks,
@@ -37,13 +38,17 @@ fn main() {
     };
     let engine = Engine::ALL.into_iter().find(|known| known.name() == engine).expect("a known engine");
     unsafe { libc::prctl(40, &raw mut THREAD_ID_SLOT, 0, 0, 0) };
-    outer_filter(outer);
+    let (outer, late) = match outer.strip_prefix("late:") {
+        Some(late) => ("none", late),
+        None => (outer, "none"),
+    };
+    outer_filter(outer, false);
     let role = match role {
         "once" => Role::Once,
         "strip" => Role::Strip,
         _ => Role::Zygote,
     };
-    if role == Role::Strip { strip(engine) } else { zygote(engine, role) }
+    if role == Role::Strip { strip(engine) } else { zygote(engine, role, late) }
 }
 
 fn eprint(text: &str) {
@@ -54,7 +59,7 @@ fn exit(code: i32) -> ! {
     unsafe { libc::_exit(code) }
 }
 
-fn zygote(engine: Engine, role: Role) -> ! {
+fn zygote(engine: Engine, role: Role, late: &str) -> ! {
     let control = codemode_lockdown::claim_control().expect("a control socket");
     let mut buffer = [0_u8; CONTROL_BYTES_MAX];
     let boot = recv_packet(control, &mut buffer).expect("a boot request");
@@ -67,6 +72,7 @@ fn zygote(engine: Engine, role: Role) -> ! {
             exit(1)
         }
     });
+    outer_filter(late, true);
     let ready = ZygoteFrame::Ready {
         version: WIRE_VERSION,
         engine: engine.name().to_owned(),
@@ -188,6 +194,8 @@ fn command(line: &str, times: &[(&str, u64)]) -> String {
         }
         "allocate" => allocate(words[1].parse().expect("a number")),
         "split" => split_mappings(),
+        "abstract" => abstract_socket(words[1]),
+        "tcp" => tcp(words[1].parse().expect("a number")),
         "times" => times
             .windows(2)
             .map(|pair| format!("{}={}", pair[1].0.replace(' ', "_"), pair[1].1 - pair[0].1))
@@ -304,12 +312,29 @@ fn split_mappings() -> String {
     "1000000 0".to_owned()
 }
 
+fn outcome<T>(result: std::io::Result<T>) -> String {
+    match result {
+        Ok(_) => "0 0".to_owned(),
+        Err(error) => format!("-1 {}", error.raw_os_error().unwrap_or(0)),
+    }
+}
+
+fn abstract_socket(name: &str) -> String {
+    use std::os::linux::net::SocketAddrExt as _;
+    let address = std::os::unix::net::SocketAddr::from_abstract_name(name.as_bytes());
+    outcome(address.and_then(|address| std::os::unix::net::UnixStream::connect_addr(&address)))
+}
+
+fn tcp(port: u16) -> String {
+    outcome(std::net::TcpStream::connect(("127.0.0.1", port)))
+}
+
 const fn line(code: u16, k: u32, jt: u8, jf: u8) -> libc::sock_filter {
     libc::sock_filter { code, jt, jf, k }
 }
 
 /// Lays a filter around the whole process, as a container would.
-fn outer_filter(outer: &str) {
+fn outer_filter(outer: &str, late: bool) {
     const ALLOW: u32 = 0x7fff_0000;
     const ERRNO: u32 = 0x0005_0000;
     let refused: Vec<(i64, i32)> = match outer {
@@ -357,7 +382,7 @@ fn outer_filter(outer: &str) {
     }
     program.push(line(0x06, ALLOW, 0, 0));
     let prog = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
-    if unsafe { libc::geteuid() } != 0 {
+    if !late && unsafe { libc::geteuid() } != 0 {
         unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
     }
     let result =

@@ -21,10 +21,12 @@ use crate::privileges;
 use crate::sys::{self, Cloned};
 use crate::zygote;
 
-/// Runs a step in a forked child and returns how it went. The step's name is lost on the way, its errno is not.
-fn try_apart(apart: Apart, drop_to: Option<u32>) -> Result<(), Errno> {
-    const HELPER_DIED: Errno = Errno::ECHILD;
-    match sys::fork()? {
+/// Runs a step in a forked child and returns how it went. The step's name is lost on the way, its errno is not. That there
+/// is no child to try it in says nothing about the step, and is an error of its own: a layer must not go missing
+/// because the machine was short of processes for a moment.
+fn try_apart(apart: Apart, drop_to: Option<u32>) -> Result<Result<(), Errno>, StepError> {
+    const STEP: &str = "try namespaces";
+    match sys::fork().step(STEP)? {
         Cloned::Child => {
             let code = match set_apart(apart, drop_to) {
                 Ok(()) => 0,
@@ -32,10 +34,11 @@ fn try_apart(apart: Apart, drop_to: Option<u32>) -> Result<(), Errno> {
             };
             sys::exit_now(code)
         }
-        Cloned::Parent(pid) => match waitpid(Pid::from_raw(pid), None)? {
-            WaitStatus::Exited(_, 0) => Ok(()),
-            WaitStatus::Exited(_, errno) => Err(Errno::from_raw(errno)),
-            _ => Err(HELPER_DIED),
+        Cloned::Parent(pid) => match waitpid(Pid::from_raw(pid), None).step(STEP)? {
+            WaitStatus::Exited(_, 0) => Ok(Ok(())),
+            WaitStatus::Exited(_, errno) => Ok(Err(Errno::from_raw(errno))),
+            // Killed, by a filter around us for instance, which then would kill us too.
+            _ => Ok(Err(Errno::EPERM)),
         },
     }
 }
@@ -63,16 +66,16 @@ pub(crate) struct Way {
 }
 
 /// Tries the ways from the strongest to the weakest.
-pub(crate) fn find_way(layers_off: LayerSet, drop_to: Option<u32>) -> Way {
+pub(crate) fn find_way(layers_off: LayerSet, drop_to: Option<u32>) -> Result<Way, StepError> {
     let wanted: LayerSet =
         namespaces::LAYERS.into_iter().filter(|layer| !layers_off.contains(*layer)).collect();
     let mut way = Way { apart: Apart::No, missing: Vec::new() };
     if wanted.is_empty() {
-        return way;
+        return Ok(way);
     }
     let mut failures: Vec<(Layer, Errno)> = Vec::new();
     if wanted.contains(Layer::UserNamespace) {
-        let found = largest(wanted, Layer::UserNamespace, drop_to, &mut failures);
+        let found = largest(wanted, Layer::UserNamespace, drop_to, &mut failures)?;
         if !found.is_empty() {
             way.apart = Apart::Namespaces(found);
         }
@@ -82,7 +85,7 @@ pub(crate) fn find_way(layers_off: LayerSet, drop_to: Option<u32>) -> Way {
         let mut found = LayerSet::EMPTY;
         for layer in without_user.iter() {
             let with = found.with(layer);
-            match try_apart(Apart::Namespaces(with), drop_to) {
+            match try_apart(Apart::Namespaces(with), drop_to)? {
                 Ok(()) => found = with,
                 Err(errno) => failures.push((layer, errno)),
             }
@@ -90,7 +93,7 @@ pub(crate) fn find_way(layers_off: LayerSet, drop_to: Option<u32>) -> Way {
         if !found.is_empty() {
             way.apart = Apart::Namespaces(found);
         } else if wanted.contains(Layer::EmptyRoot) {
-            match try_apart(Apart::DeadRoot, drop_to) {
+            match try_apart(Apart::DeadRoot, drop_to)? {
                 Ok(()) => way.apart = Apart::DeadRoot,
                 Err(errno) => failures.push((Layer::EmptyRoot, errno)),
             }
@@ -102,7 +105,7 @@ pub(crate) fn find_way(layers_off: LayerSet, drop_to: Option<u32>) -> Way {
             failures.iter().rev().find(|(failed, _)| *failed == layer).map_or(first, |(_, errno)| *errno);
         way.missing.push((layer, explain(layer, errno)));
     }
-    way
+    Ok(way)
 }
 
 /// The largest set of layers around `base` that can be entered together. All at once first, which is one fork where
@@ -112,14 +115,14 @@ fn largest(
     base: Layer,
     drop_to: Option<u32>,
     failures: &mut Vec<(Layer, Errno)>,
-) -> LayerSet {
-    if try_apart(Apart::Namespaces(wanted), drop_to).is_ok() {
-        return wanted;
+) -> Result<LayerSet, StepError> {
+    if try_apart(Apart::Namespaces(wanted), drop_to)?.is_ok() {
+        return Ok(wanted);
     }
     let mut found = LayerSet::EMPTY;
     for layer in std::iter::once(base).chain(wanted.without(base).iter()) {
         let with = found.with(layer);
-        match try_apart(Apart::Namespaces(with), drop_to) {
+        match try_apart(Apart::Namespaces(with), drop_to)? {
             Ok(()) => found = with,
             Err(errno) => failures.push((layer, errno)),
         }
@@ -127,7 +130,7 @@ fn largest(
             break;
         }
     }
-    found
+    Ok(found)
 }
 
 fn explain(layer: Layer, errno: Errno) -> String {
@@ -135,7 +138,7 @@ fn explain(layer: Layer, errno: Errno) -> String {
         Layer::UserNamespace => "a user namespace",
         Layer::EmptyRoot => "an empty root",
         Layer::NetworkNamespace => "a network namespace",
-        _ => "IPC, UTS and cgroup namespaces",
+        _ => "a namespace for IPC, host name and control groups",
     };
     let cure = match errno {
         Errno::EPERM | Errno::EACCES => {

@@ -141,7 +141,7 @@ fn detach() -> Result<(), StepError> {
 }
 
 fn set_apart(standing: &mut Standing, off: LayerSet, drop_to: Option<u32>) -> Result<(), StepError> {
-    let Way { apart, missing } = probe::find_way(off, drop_to);
+    let Way { apart, missing } = probe::find_way(off, drop_to)?;
     probe::set_apart(apart, drop_to)?;
     for layer in namespaces::LAYERS.into_iter().filter(|layer| apart.layers().contains(*layer)) {
         standing.in_force(layer);

@@ -115,7 +115,7 @@ fn flip(engine: Engine) {
         if wider.clauses().iter().all(Vec::is_empty) {
             continue; // Nothing is conditioned: the sweep covers it.
         }
-        for args in calls(&mut victim, &[verdict, wider]) {
+        for args in interesting_calls(&[verdict, wider], OWN_ID_MARK) {
             // The id changes with each process that dies: ask again.
             let own_id = victim.own_id();
             let args = args.map(|arg| if arg == u64::from(OWN_ID_MARK) { own_id.into() } else { arg });
@@ -131,10 +131,6 @@ fn flip(engine: Engine) {
 
 /// Stands for the process's own id until the process is known. Larger than any process id.
 const OWN_ID_MARK: u32 = 0x7fff_fff0;
-
-fn calls(_victim: &mut Victim<'_>, verdicts: &[&Verdict]) -> Vec<[u64; 6]> {
-    interesting_calls(verdicts, OWN_ID_MARK)
-}
 
 #[test]
 fn flipped_arguments_on_v8() {
