@@ -13,7 +13,7 @@ use anyhow::anyhow;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, BufReader};
 use tokio::net::UnixStream;
-use tokio::process::{Child, ChildStderr, Command};
+use tokio::process::{Child, ChildStderr, ChildStdin, Command};
 use tokio::task::JoinHandle;
 
 use crate::args::ConnectArgs;
@@ -34,6 +34,8 @@ const SOCKET_PATH_BYTES_MAX: usize = 100;
 /// The running executor.
 pub(crate) struct LocalExecutor {
     child: Child,
+    /// What it watches. Kept apart from `child`, whose `wait` would close it.
+    lifeline: Option<ChildStdin>,
     address: String,
     log: Arc<Mutex<Vec<u8>>>,
     log_task: JoinHandle<()>,
@@ -66,7 +68,8 @@ impl LocalExecutor {
         })?;
         let log = Arc::new(Mutex::new(Vec::new()));
         let log_task = tokio::spawn(keep_log(child.stderr.take(), Arc::clone(&log), args.verbose));
-        let executor = Self { child, address, log, log_task, _directory: directory };
+        let executor =
+            Self { lifeline: child.stdin.take(), child, address, log, log_task, _directory: directory };
         executor.until_listening(&socket).await
     }
 
@@ -104,7 +107,7 @@ impl LocalExecutor {
 
     /// Lets it settle and go; kills it where it does not.
     pub(crate) async fn end(mut self) {
-        drop(self.child.stdin.take());
+        drop(self.lifeline.take());
         if tokio::time::timeout(END_MAX, self.child.wait()).await.is_err() {
             // Gone already is as good.
             let _ = self.child.kill().await;
