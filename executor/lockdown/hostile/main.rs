@@ -205,8 +205,8 @@ fn command(line: &str, times: &[(&str, u64)]) -> String {
     }
 }
 
-/// `syscall NUMBER ARG…`: an argument is a number, `s:TEXT` for the address of that text, or `z` for the address of a page of
-/// zeroes. Answers the result and the error number.
+/// `syscall NUMBER ARG…`: an argument is a number, `s:TEXT` for the address of that text, `z` or `o` for the address of a page of
+/// zeroes or ones. Answers the result and the error number.
 fn raw_syscall(words: &[&str]) -> String {
     let mut keep: Vec<Vec<u8>> = Vec::new();
     let mut value = |word: &&str| -> i64 {
@@ -216,6 +216,8 @@ fn raw_syscall(words: &[&str]) -> String {
             keep.push(text);
         } else if *word == "z" {
             keep.push(vec![0; 4096]);
+        } else if *word == "o" {
+            keep.push(vec![0xff; 4096]);
         } else {
             return word.parse::<i64>().unwrap_or_else(|_| word.parse::<u64>().expect("a number") as i64);
         }

@@ -198,7 +198,7 @@ impl Assembler {
 const fn return_value(action: Action) -> u32 {
     match action {
         Action::Allow => RETURN_ALLOW,
-        Action::Errno(number) => RETURN_ERRNO | (number as u32 & 0xffff),
+        Action::Errno(number) => RETURN_ERRNO | (number.unsigned_abs() & 0xffff),
         Action::Kill => RETURN_KILL_PROCESS,
     }
 }

@@ -60,18 +60,16 @@ pub struct RunGroup {
 }
 
 impl Hierarchy {
-    /// Finds the executor's own version 2 group and prepares it: the executor moves into a leaf, and the controllers
-    /// are handed to the groups of the runs.
+    /// Finds the executor's own version 2 group. Changes nothing.
     ///
     /// # Errors
-    /// Why it cannot be done here.
+    /// Why there is none that would do.
     pub fn detect() -> Result<Self, CgroupError> {
         let mounts = fs::read_to_string("/proc/self/mountinfo").map_err(|_| CgroupError::NoHierarchy)?;
         let own = fs::read_to_string("/proc/self/cgroup").map_err(|_| CgroupError::NoHierarchy)?;
         let root = own_group(&mounts, &own).ok_or(CgroupError::NoHierarchy)?;
         let hierarchy = Self { root };
         hierarchy.check_controllers()?;
-        hierarchy.delegate()?;
         Ok(hierarchy)
     }
 
@@ -85,7 +83,12 @@ impl Hierarchy {
         Ok(())
     }
 
-    fn delegate(&self) -> Result<(), CgroupError> {
+    /// Prepares it, once and before the first zygote is started: the executor moves into a leaf, and the controllers are
+    /// handed to the groups of the runs. A zygote started later is in that leaf, and so is a run until it is moved.
+    ///
+    /// # Errors
+    /// [`CgroupError::NotDelegated`]: the group belongs to somebody else, or is mounted read-only.
+    pub fn prepare(&self) -> Result<(), CgroupError> {
         let not_delegated = |source| CgroupError::NotDelegated { path: self.root.clone(), source };
         let leaf = self.root.join(EXECUTOR_GROUP);
         make(&leaf).map_err(not_delegated)?;
@@ -204,8 +207,10 @@ fn own_group(mounts: &str, own: &str) -> Option<PathBuf> {
 }
 
 #[cfg(test)]
+#[expect(clippy::print_stdout, reason = "a test that is skipped says why")]
 mod tests {
-    use super::{CgroupError, Hierarchy, own_group};
+    use super::{CgroupError, Hierarchy, RunGroup, own_group};
+    use std::fs;
     use std::path::Path;
 
     const MOUNTS: &str = "29 22 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n\
@@ -228,14 +233,59 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_without_delegation_says_why() {
-        // Whatever this machine has, the answer is one of the two: a hierarchy, or a reason in words.
+    fn a_machine_without_a_hierarchy_says_why() {
         match Hierarchy::detect() {
             Ok(hierarchy) => assert!(hierarchy.root.is_dir()),
-            Err(error) => {
-                assert!(!matches!(error, CgroupError::File { .. }), "{error}");
-                assert!(!error.to_string().is_empty());
-            }
+            Err(error) => assert!(error.to_string().len() > 20, "{error}"),
         }
+    }
+
+    /// The files' names and contents, on a directory that is no control group.
+    #[test]
+    fn writes_the_limits_and_reads_what_was_used() {
+        let root = std::env::temp_dir().join(format!("codemode-cgroup-{}", std::process::id()));
+        fs::create_dir_all(&root).expect("a directory");
+        let hierarchy = Hierarchy { root: root.clone() };
+        let group = hierarchy.create("run-1", 1 << 20).expect("a group");
+        let content = |name: &str| fs::read_to_string(group.path.join(name)).expect(name);
+        assert_eq!(content("memory.max"), "1048576");
+        assert_eq!(content("pids.max"), "1");
+        group.add(42).expect("added");
+        assert_eq!(content("cgroup.procs"), "42");
+        assert_eq!(group.memory_peak().expect("readable"), None);
+        fs::write(group.path.join("memory.peak"), "4096\n").expect("written");
+        assert_eq!(group.memory_peak().expect("readable"), Some(4096));
+        fs::write(group.path.join("memory.events"), "low 0\nmax 3\noom 1\noom_kill 2\n").expect("written");
+        assert_eq!(group.oom_kills().expect("readable"), 2);
+        assert!(
+            matches!(group.remove(), Err(CgroupError::File { .. })),
+            "not empty, as long as it is a directory"
+        );
+        fs::remove_dir_all(root).expect("removed");
+    }
+
+    /// A real group: needs no controllers, so it works on a hybrid system too, but it needs root.
+    #[test]
+    fn kills_what_is_in_a_real_group() {
+        let Some(mount) = ["/sys/fs/cgroup/unified", "/sys/fs/cgroup"]
+            .into_iter()
+            .find(|mount| Path::new(mount).join("cgroup.procs").exists())
+        else {
+            println!("skipped: no cgroup v2 hierarchy is mounted");
+            return;
+        };
+        let path = Path::new(mount).join(format!("codemode-test-{}", std::process::id()));
+        if let Err(error) = fs::create_dir(&path) {
+            println!("skipped: `{}` cannot be made: {error}", path.display());
+            return;
+        }
+        let group = RunGroup { path };
+        let mut process = std::process::Command::new("sleep").arg("60").spawn().expect("sleep starts");
+        let pid = i32::try_from(process.id()).expect("a process id");
+        group.add(pid).expect("moved");
+        assert!(group.remove().is_err(), "it is in use");
+        group.kill().expect("killed");
+        assert!(!process.wait().expect("reaped").success());
+        group.remove().expect("empty now");
     }
 }

@@ -3,10 +3,10 @@
 //! The numbers are fixed because the system call policy names them. They are handed out as borrowed for ever: an owned
 //! one would be closed when it is dropped, and a run's process may not call `close`.
 
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, RawFd};
 
 use nix::errno::Errno;
-use nix::fcntl::{OFlag, open};
+use nix::fcntl::{FcntlArg, OFlag, fcntl, open};
 use nix::sys::socket::{SockType, getsockopt, sockopt};
 use nix::sys::stat::Mode;
 
@@ -57,16 +57,16 @@ fn claim(place: RawFd, kind: SockType) -> Result<(), StepError> {
     }
     sys::dup_to(STANDARD_INPUT, place).step("claim socket")?;
     let null = open("/dev/null", OFlag::O_RDWR | OFlag::O_CLOEXEC, Mode::empty()).step("open null device")?;
-    for standard in [0, 1] {
-        sys::dup_to(null.as_raw_fd(), standard).step("open null device")?;
+    let null = null.into_raw_fd();
+    for standard in [0, 1, 2] {
+        let keep = standard == 2 && fcntl(sys::borrow(2), FcntlArg::F_GETFD).is_ok();
+        if !keep && standard != null {
+            sys::dup_to(null, standard).step("open null device")?;
+        }
     }
-    if nix::fcntl::fcntl(sys::borrow(2), nix::fcntl::FcntlArg::F_GETFD).is_err() {
-        sys::dup_to(null.as_raw_fd(), 2).step("open null device")?;
+    if null > 2 {
+        drop(sys::own(null));
     }
-    if null.as_raw_fd() == place {
-        return Err(StepError::new("claim socket", Errno::EBADF));
-    }
-    drop(null);
     sys::close_from(place + 1).step("close descriptors")
 }
 

@@ -99,11 +99,12 @@ pub(crate) fn find_way(layers_off: LayerSet, drop_to: Option<u32>) -> Result<Way
             }
         }
     }
+    let user_namespace_refused = failures.iter().any(|(layer, _)| *layer == Layer::UserNamespace);
     let first = failures.first().map_or(Errno::EPERM, |(_, errno)| *errno);
     for layer in wanted.minus(way.apart.layers()).iter() {
         let errno =
             failures.iter().rev().find(|(failed, _)| *failed == layer).map_or(first, |(_, errno)| *errno);
-        way.missing.push((layer, explain(layer, errno)));
+        way.missing.push((layer, explain(layer, errno, user_namespace_refused)));
     }
     Ok(way)
 }
@@ -133,22 +134,20 @@ fn largest(
     Ok(found)
 }
 
-fn explain(layer: Layer, errno: Errno) -> String {
-    let what = match layer {
-        Layer::UserNamespace => "a user namespace",
-        Layer::EmptyRoot => "an empty root",
-        Layer::NetworkNamespace => "a network namespace",
-        _ => "a namespace for IPC, host name and control groups",
-    };
+/// The reason in words. Layers that fell with the user namespace point to it instead of repeating it.
+fn explain(layer: Layer, errno: Errno, user_namespace_refused: bool) -> String {
+    if user_namespace_refused && layer != Layer::UserNamespace {
+        return format!("needs a user namespace or CAP_SYS_ADMIN, see there: {}", errno.desc());
+    }
     let cure = match errno {
         Errno::EPERM | Errno::EACCES => {
-            "allow `unshare` with user namespaces in the container's seccomp profile or the host's AppArmor rules, or start the executor with CAP_SYS_ADMIN"
+            "allow `unshare` with CLONE_NEWUSER in the container's seccomp profile, or user namespaces in the host's AppArmor rules"
         }
         Errno::ENOSPC | Errno::EUSERS => "raise `user.max_user_namespaces` and its like on the host",
-        Errno::EINVAL | Errno::ENOSYS => "the kernel must be built with namespaces",
-        _ => "see the container's restrictions",
+        Errno::EINVAL | Errno::ENOSYS => "the kernel must be built with these namespaces",
+        _ => "the container forbids it",
     };
-    format!("{what} was refused: {}; {cure}", errno.desc())
+    format!("refused: {}; {cure}", errno.desc())
 }
 
 /// How every layer would stand in a child, without changing this process: a forked child goes through the whole

@@ -7,7 +7,6 @@
 #![expect(
     clippy::cast_sign_loss,
     clippy::cast_possible_truncation,
-    clippy::cast_possible_wrap,
     reason = "the kernel's own widths: C ints, longs and pids go through the same registers"
 )]
 
@@ -96,7 +95,7 @@ pub(crate) fn thread_id_slot() -> Option<usize> {
     let mut address: usize = 0;
     // SAFETY: the option writes one pointer-sized value to the address in its first argument, which is live.
     let result = unsafe { libc::prctl(PR_GET_TID_ADDRESS, &raw mut address, 0_u64, 0_u64, 0_u64) };
-    if result != 0 || address == 0 || address % align_of::<libc::pid_t>() != 0 {
+    if result != 0 || address == 0 || !address.is_multiple_of(align_of::<libc::pid_t>()) {
         return None;
     }
     // SAFETY: the address is the one that the C library registered with `set_tid_address` for this very thread; it

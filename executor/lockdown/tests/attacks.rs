@@ -3,6 +3,8 @@
 //! Where a second layer stands behind the first, the same attack is tried again with the first turned off, so that each is
 //! shown to hold alone. Numbers in the names' comments are those of the attack catalogue.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 mod common;
 
 use std::fs;
@@ -457,6 +459,16 @@ fn the_processor_limit_tells_which_it_was() {
     let mut run = zygote.run_with(1, 256 << 20);
     assert_eq!(run.attack("spin"), Answer::Killed(Signal::SIGXCPU));
     assert!(started.elapsed() < Duration::from_secs(15), "{:?}", started.elapsed());
+}
+
+// 72
+#[test]
+fn the_processor_limit_cannot_be_ignored() {
+    let zygote = Zygote::start(Setup::new(Engine::Quickjs));
+    let mut run = zygote.run_with(1, 256 << 20);
+    let block_all = call(libc::SYS_rt_sigprocmask, &format!("{} o 0 8", libc::SIG_SETMASK));
+    assert_eq!(run.attack(&block_all), Answer::Returned(0, 0));
+    assert_eq!(run.attack("spin"), Answer::Killed(Signal::SIGKILL));
 }
 
 // 22, 76

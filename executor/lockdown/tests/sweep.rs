@@ -1,5 +1,11 @@
 //! Every system call, through every door, in a real run's process: what the kernel does is what the policy file says.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test that cannot go on fails, and tells how much it did"
+)]
+
 mod common;
 
 use std::collections::BTreeMap;

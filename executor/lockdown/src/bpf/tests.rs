@@ -26,7 +26,7 @@ fn word(call: &Call, offset: u32) -> u32 {
     }
     assert!(offset >= DATA_ARGS, "the instruction pointer is not looked at");
     let argument = call.args[((offset - DATA_ARGS) / 8) as usize];
-    let half = if (offset - DATA_ARGS) % 8 == 0 { argument } else { argument >> 32 };
+    let half = if (offset - DATA_ARGS).is_multiple_of(8) { argument } else { argument >> 32 };
     (half & 0xffff_ffff) as u32
 }
 

@@ -108,7 +108,6 @@ macro_rules! constants {
     ($($name:ident),* $(,)?) => { &[$((stringify!($name), libc::$name as u64)),*] };
 }
 
-#[expect(clippy::cast_sign_loss, reason = "none of them is negative")]
 const CONSTANTS: &[(&str, u64)] = constants![
     CLOCK_BOOTTIME,
     CLOCK_MONOTONIC,

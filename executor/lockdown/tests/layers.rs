@@ -1,5 +1,7 @@
 //! How each layer stands, per user and surroundings, and that the children say the same.
 
+#![expect(clippy::print_stdout, reason = "how the layers stand on this machine is worth reading")]
+
 mod common;
 
 use codemode_lockdown::Engine;
