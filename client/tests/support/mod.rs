@@ -20,6 +20,7 @@ use futures::Stream;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{mpsc, watch};
 use tokio_stream::wrappers::{ReceiverStream, TcpListenerStream, UnixListenerStream};
+use tonic::transport::ServerTlsConfig;
 use tonic::{Request, Response, Status, Streaming};
 
 pub const RUN_ID: &str = "0b0e3e5c-7a52-4c5e-8a83-3f5f3f0f8a11";
@@ -74,23 +75,36 @@ impl ScriptedExecutor {
 
     /// One that answers the first attempts with these statuses.
     pub async fn refusing(statuses: impl IntoIterator<Item = Status>) -> Self {
+        Self::serve(statuses.into_iter().collect(), None)
+    }
+
+    /// One that speaks TLS as `localhost`.
+    pub fn with_tls(tls: ServerTlsConfig) -> Self {
+        Self::serve(VecDeque::new(), Some(tls))
+    }
+
+    fn serve(statuses: VecDeque<Status>, tls: Option<ServerTlsConfig>) -> Self {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
         listener.set_nonblocking(true).expect("a socket");
         let address: SocketAddr = listener.local_addr().expect("bound");
         let seen = Arc::new(Seen::default());
-        let service =
-            Service { seen: Arc::clone(&seen), refusals: Mutex::new(statuses.into_iter().collect()) };
+        let service = Service { seen: Arc::clone(&seen), refusals: Mutex::new(statuses) };
         let server = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
             .build()
             .expect("a runtime");
+        let scheme = if tls.is_some() { "https" } else { "http" };
         server.spawn(async move {
             let listener = TcpListener::from_std(listener).expect("a listener");
-            let server = tonic::transport::Server::builder().add_service(sized(service));
+            let mut builder = tonic::transport::Server::builder();
+            if let Some(tls) = tls {
+                builder = builder.tls_config(tls).expect("TLS settings");
+            }
+            let server = builder.add_service(sized(service));
             server.serve_with_incoming(TcpListenerStream::new(listener)).await.expect("serves");
         });
-        Self { address: format!("http://{address}"), seen, server: Some(server) }
+        Self { address: format!("{scheme}://{address}"), seen, server: Some(server) }
     }
 }
 
