@@ -17,7 +17,7 @@ use crate::sys;
 pub const RUN_FD: RawFd = 3;
 /// The control socket, in the zygote only.
 pub const CONTROL_FD: RawFd = 4;
-/// The list of the process's own mappings, in V8's zygote only.
+/// The list of the process's own mappings, in V8's zygote until it is sealed.
 pub const MAPS_FD: RawFd = 5;
 /// The ruleset of a run's own Landlock domain, in the zygote only.
 pub(crate) const RULESET_FD: RawFd = 6;

@@ -221,8 +221,8 @@ fn confine_memory(standing: &mut Standing, off: LayerSet, engine: Engine) {
 }
 
 impl Confined {
-    /// V8 only: the list of the process's own mappings, opened while there was a file system. It can be read again after
-    /// `lseek` to its beginning, before and after [`Self::seal`].
+    /// V8 only: the list of the process's own mappings, opened while there was a file system. It can be read, after `lseek` to
+    /// its beginning again, until [`Self::seal`] closes it.
     #[must_use]
     pub fn maps(&self) -> Option<BorrowedFd<'static>> {
         self.engine.is_v8().then(|| sys::borrow(MAPS_FD))
@@ -244,6 +244,7 @@ impl Confined {
         if role != Role::Strip {
             sys::close_span(RUN_FD, RUN_FD).step("close descriptors")?;
         }
+        sys::close_span(MAPS_FD, MAPS_FD).step("close descriptors")?;
         sys::close_from(UNUSED_FD).step("close descriptors")?;
         if !off.contains(Layer::Descriptors) {
             standing.in_force(Layer::Descriptors);
@@ -257,7 +258,7 @@ impl Confined {
         let layers = Layer::ALL.into_iter().filter(|layer| standing.is_in_force(*layer)).collect();
         let reports = standing.finish();
         let delta = filters.map(|filters| filters.delta);
-        Ok(Sealed { engine, parent, layers, reports, base, own_domain, delta, thread_id_slot })
+        Ok(Sealed { parent, layers, reports, base, own_domain, delta, thread_id_slot })
     }
 }
 
@@ -306,7 +307,6 @@ impl Filters {
 /// A runner that has given up all that its children can share. The only thing that can fork a run's process.
 #[derive(Debug)]
 pub struct Sealed {
-    pub(crate) engine: Engine,
     pub(crate) parent: Pid,
     pub(crate) layers: LayerSet,
     reports: Vec<LayerReport>,
@@ -339,12 +339,6 @@ impl Sealed {
     #[must_use]
     pub const fn layers(&self) -> LayerSet {
         self.layers
-    }
-
-    /// As [`Confined::maps`].
-    #[must_use]
-    pub fn maps(&self) -> Option<BorrowedFd<'static>> {
-        self.engine.is_v8().then(|| sys::borrow(MAPS_FD))
     }
 
     /// Makes a process for a run. It is the executor's child, so that the executor alone can reap it.

@@ -416,6 +416,7 @@ fn the_process_holds_nothing_but_its_four_descriptors() {
                 };
                 assert_eq!(field("Threads"), "1");
                 assert_eq!(field("NoNewPrivs"), "1");
+                assert_eq!(field("Groups"), "", "{setup:?}");
                 assert_eq!(field("CapEff"), "0000000000000000");
                 assert_eq!(field("CapPrm"), "0000000000000000");
                 let filters: u32 = field("Seccomp_filters").parse().unwrap_or(2);
@@ -515,8 +516,7 @@ fn a_stopped_process_goes_on_and_can_be_killed() {
     assert_eq!(run.reap(), Answer::Killed(Signal::SIGKILL));
     // The same with a time limit, where the restart needs its own system call.
     let mut run = zygote.run();
-    let nap = call(libc::SYS_poll, "0 0 400");
-    run.socket.write_all(format!("{nap}\n").as_bytes()).unwrap();
+    run.socket.write_all(b"nap 400\n").unwrap();
     std::thread::sleep(sleep);
     run.signal(Signal::SIGSTOP);
     std::thread::sleep(sleep);

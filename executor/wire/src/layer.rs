@@ -26,7 +26,8 @@ pub enum Layer {
     Capabilities = 8,
     /// An own user namespace.
     UserNamespace = 9,
-    /// An own mount namespace whose root is an empty read-only file system.
+    /// An empty root directory: an own mount namespace with an empty read-only file system, or where only that is allowed, a
+    /// change of root to the `/proc` directory of a process that is gone.
     EmptyRoot = 10,
     /// An own network namespace without any configured interface.
     NetworkNamespace = 11,

@@ -348,3 +348,18 @@ pub fn start_strip(setup: Setup) -> (Child, Run) {
 pub fn fd_of(control: &OwnedFd) -> i32 {
     control.as_fd().as_raw_fd()
 }
+
+/// Runs something in a forked child of the test and exits with what it returns.
+#[expect(unsafe_code, reason = "fork has no safe wrapper")]
+pub fn fork_in_test(work: impl FnOnce() -> i32) -> i32 {
+    // SAFETY: other threads of the harness may hold the allocator's lock, which the C library's fork takes care of; the
+    // child takes no other lock that the harness uses, and ends without unwinding into it.
+    match unsafe { nix::unistd::fork() }.expect("a process") {
+        nix::unistd::ForkResult::Parent { child } => child.as_raw(),
+        nix::unistd::ForkResult::Child => {
+            let code = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).unwrap_or(101);
+            // SAFETY: always allowed.
+            unsafe { libc::_exit(code) }
+        }
+    }
+}
