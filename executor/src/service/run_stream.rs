@@ -1,0 +1,94 @@
+//! One stream of `Run`: its first message, its task, its responses.
+
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context as Cx, Poll};
+use std::time::Duration;
+
+use codemode_proto::executor_v1::run_request::Message;
+use codemode_proto::executor_v1::{RunRequest, RunResponse, StartRun};
+use futures::{FutureExt as _, Stream, StreamExt as _};
+use tokio::sync::mpsc;
+use tonic::{Status, Streaming};
+
+use super::{convert, status};
+use crate::context::Context;
+use crate::run::{self, Event};
+
+/// Events that wait in a run's channel until gRPC takes them.
+const EVENTS_MAX: usize = 16;
+/// How long a stream may be open before it says what it wants.
+const START_PATIENCE: Duration = Duration::from_secs(30);
+
+/// The responses of one run. Dropped early (the caller cancelled, or is gone) they abort it.
+#[derive(Debug)]
+pub struct Responses {
+    events: mpsc::Receiver<Event>,
+    /// The last event was seen.
+    done: bool,
+}
+
+impl Stream for Responses {
+    type Item = Result<RunResponse, Status>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Cx<'_>) -> Poll<Option<Self::Item>> {
+        if self.done {
+            return Poll::Ready(None);
+        }
+        match self.events.poll_recv(cx) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(Some(event)) => {
+                self.done = matches!(event, Event::Outcome(_) | Event::Refused(_));
+                Poll::Ready(Some(convert::response(event)))
+            }
+            // The task ended without a last word: it panicked, or gave up on a caller that took nothing.
+            Poll::Ready(None) => {
+                self.done = true;
+                Poll::Ready(Some(Err(Status::internal("the run's outcome was lost"))))
+            }
+        }
+    }
+}
+
+/// Reads the first message, checks it, and starts the run's task.
+pub(super) async fn begin(
+    context: &Arc<Context>,
+    mut requests: Streaming<RunRequest>,
+) -> Result<Responses, Status> {
+    if context.draining.is_cancelled() {
+        return Err(status::draining());
+    }
+    let start = tokio::select! {
+        start = first(&mut requests) => start?,
+        () = context.draining.cancelled() => return Err(status::draining()),
+    };
+    let spec = convert::spec(context, start)?;
+    let Some(reserved) = context.reserve(spec.id) else {
+        return Err(Status::invalid_argument(format!("run id `{}` is in use by a live run", spec.id)));
+    };
+    let inbound = requests.map(|request| request.map(convert::host_message));
+    let (sender, events) = mpsc::channel(EVENTS_MAX);
+    let context = Arc::clone(context);
+    let tracker = context.runs.clone();
+    tracker.spawn(async move {
+        let run = AssertUnwindSafe(run::run(context, spec, inbound, sender));
+        if run.catch_unwind().await.is_err() {
+            tracing::error!("a run panicked; its process is killed");
+        }
+        drop(reserved);
+    });
+    Ok(Responses { events, done: false })
+}
+
+async fn first(requests: &mut Streaming<RunRequest>) -> Result<StartRun, Status> {
+    let first = tokio::time::timeout(START_PATIENCE, requests.message()).await;
+    let first =
+        first.map_err(|_| Status::invalid_argument(format!("no `start` within {START_PATIENCE:?}")))?;
+    match first?.and_then(|request| request.message) {
+        Some(Message::Start(start)) => Ok(start),
+        Some(Message::Reply(_)) => Err(Status::invalid_argument("the first message is `reply`, not `start`")),
+        Some(Message::Abort(_)) => Err(Status::invalid_argument("the first message is `abort`, not `start`")),
+        None => Err(Status::invalid_argument("the stream has no `start`")),
+    }
+}
