@@ -5,7 +5,8 @@
 mod common;
 
 use codemode_lockdown::Engine;
-use common::{Zygote, matrix};
+use codemode_wire::Layer;
+use common::{Setup, Zygote, is_root, matrix, skip};
 
 #[test]
 fn children_report_what_the_zygote_promised() {
@@ -28,4 +29,26 @@ fn children_report_what_the_zygote_promised() {
             }
         }
     }
+}
+
+/// Root needs no user namespace for the others: it enters them with its own rights, and drops those after.
+#[test]
+fn root_sets_itself_apart_without_a_user_namespace() {
+    if !is_root() {
+        skip("needs root");
+        return;
+    }
+    let zygote = Zygote::start(Setup::new(Engine::V8).without(&[Layer::UserNamespace]));
+    for layer in [
+        Layer::EmptyRoot,
+        Layer::NetworkNamespace,
+        Layer::MiscNamespaces,
+        Layer::UidDrop,
+        Layer::Capabilities,
+    ] {
+        assert!(zygote.in_force(layer), "{layer}: {}", zygote.report(layer).reason);
+    }
+    let run = zygote.run();
+    let entries = std::fs::read_dir(format!("/proc/{}/root/", run.pid)).map_or(0, Iterator::count);
+    assert_eq!(entries, 0, "the root is not empty");
 }
