@@ -1,4 +1,9 @@
 //! The `codemode` binary as a user meets it: output, exit codes, tools, signals, the private executor.
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "skipped tests say so, and the stand-in for the executor says where it listens"
+)]
 
 mod support;
 
@@ -166,6 +171,29 @@ async fn tools_serve_calls_and_trace_shows_them() {
 }
 
 #[tokio::test]
+async fn the_sample_tools_serve_their_data() {
+    if Command::new("python3").arg("--version").output().is_err() {
+        eprintln!("skipped: the sample's tools need python3, which is not on the PATH");
+        return;
+    }
+    let executor = ScriptedExecutor::start().await;
+    let tools = concat!("python3 '", env!("CARGO_MANIFEST_DIR"), "/examples/sample/tools.py'");
+    let program = "begin tools getCustomer {\"id\":\"c6\"}\ncollect\nbegin tools euroRate {\"currency\":\"ARS\"}\ncollect\n\
+                   begin tools getCustomer {}\ncollect";
+    let logs = "1={\"id\": \"c6\", \"name\": \"Jos\\u00e9 \\u00d1and\\u00fa\", \"country\": \"AR\"}\n\
+                2=!no rate for `ARS` today\n3=!getCustomer failed: KeyError('id')\n";
+    check(&run(&executor, &["--tools", tools], program), 0, logs, &["getCustomer: KeyError('id')"]);
+    let output = run(
+        &executor,
+        &["--json", "--tools", tools],
+        "call tools listOrders {\"limit\":3,\"cursor\":\"20\"}\nreturn-last",
+    );
+    let object: serde_json::Value = serde_json::from_slice(&output.stdout).expect("one object");
+    assert_eq!(object["value"]["orders"].as_array().map(Vec::len), Some(3));
+    assert_eq!(object["value"].get("nextCursor"), None, "the last page");
+}
+
+#[tokio::test]
 async fn a_tool_server_that_dies_fails_its_calls() {
     let executor = ScriptedExecutor::start().await;
     let output = run(&executor, &["--tools", TOOLS], "call tools die 0\nreturn-last");
@@ -292,6 +320,8 @@ async fn describe_answers_people_and_programs() {
 async fn serve_as_private_executor() {
     let Ok(socket) = std::env::var("CODEMODE_TEST_SOCKET") else { return };
     let serving = support::serve_unix(&socket);
+    // The test harness has written the beginning of a line.
+    println!("\nlistening on unix:{socket}");
     let parent_gone =
         tokio::task::spawn_blocking(|| std::io::copy(&mut std::io::stdin(), &mut std::io::sink()));
     tokio::select! {

@@ -86,13 +86,13 @@ pub(crate) struct ConnectArgs {
     #[arg(long, value_name = "FILE", requires = "executor")]
     pub(crate) ca: Option<PathBuf>,
     /// Client certificate (PEM) to show.
-    #[arg(long, value_name = "FILE", requires = "key")]
+    #[arg(long, value_name = "FILE", requires_all = ["key", "executor"])]
     pub(crate) cert: Option<PathBuf>,
     /// Key (PEM) of the client certificate.
-    #[arg(long, value_name = "FILE", requires = "cert")]
+    #[arg(long, value_name = "FILE", requires_all = ["cert", "executor"])]
     pub(crate) key: Option<PathBuf>,
     /// File that holds the bearer token to send; or the environment's CODEMODE_TOKEN.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", requires = "executor")]
     pub(crate) token_file: Option<PathBuf>,
     #[arg(long, hide = true, env = "CODEMODE_TOKEN", hide_env_values = true)]
     pub(crate) token: Option<String>,

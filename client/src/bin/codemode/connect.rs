@@ -35,9 +35,10 @@ pub(crate) async fn connect(args: &ConnectArgs) -> Result<Connected, Problem> {
 
 async fn connect_local(args: &ConnectArgs) -> Result<Connected, Problem> {
     let local = LocalExecutor::start(args).await?;
-    let connected = match config(args, &[local.address()]) {
+    // Credentials are for executors that were named.
+    let connected = match GrpcConfig::new([local.address()]) {
         Ok(config) => GrpcRuntime::connect(config).await.map_err(Problem::from),
-        Err(problem) => Err(problem),
+        Err(error) => Err(Problem::usage(error)),
     };
     match connected {
         Ok(runtime) => Ok(Connected { runtime, local: Some(local) }),

@@ -11,9 +11,8 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use tempfile::TempDir;
-use tokio::io::{AsyncReadExt as _, BufReader};
-use tokio::net::UnixStream;
-use tokio::process::{Child, ChildStderr, ChildStdin, Command};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::task::JoinHandle;
 
 use crate::args::ConnectArgs;
@@ -21,9 +20,18 @@ use crate::exit::Problem;
 
 const BINARY: &str = "codemode-executor";
 
+/// How the line begins that it writes to its standard output once it takes runs.
+const LISTENING: &str = "listening on ";
+/// Settings of a service on this machine that must not reach a private one: its ports and its credentials.
+const NOT_FOR_PRIVATE: [&str; 5] = [
+    "CODEMODE_EXECUTOR_METRICS_LISTEN",
+    "CODEMODE_EXECUTOR_TLS_CERT",
+    "CODEMODE_EXECUTOR_TLS_KEY",
+    "CODEMODE_EXECUTOR_TLS_CLIENT_CA",
+    "CODEMODE_EXECUTOR_AUTH_TOKEN_FILE",
+];
 /// How long it may take until it listens: it boots an engine, on a machine that may be busy.
 const START_MAX: Duration = Duration::from_secs(30);
-const START_POLL: Duration = Duration::from_millis(5);
 /// How long it may take to settle what it has and go, before it is killed.
 const END_MAX: Duration = Duration::from_secs(10);
 /// The end of its log, shown where it did not start.
@@ -53,13 +61,16 @@ impl LocalExecutor {
         let address = format!("unix:{}", socket.display());
         let mut command = Command::new(&binary);
         command.args(["--listen", &address, "--parent-watch"]);
+        for name in NOT_FOR_PRIVATE {
+            command.env_remove(name);
+        }
         if let Some(config) = &args.executor_config {
             command.arg("--config").arg(config);
         }
         // A group of its own: Ctrl-C at the terminal is this process's to handle.
         command
             .stdin(Stdio::piped())
-            .stdout(Stdio::null())
+            .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .process_group(0)
             .kill_on_drop(true);
@@ -70,21 +81,17 @@ impl LocalExecutor {
         let log_task = tokio::spawn(keep_log(child.stderr.take(), Arc::clone(&log), args.verbose));
         let executor =
             Self { lifeline: child.stdin.take(), child, address, log, log_task, _directory: directory };
-        executor.until_listening(&socket).await
+        executor.until_listening().await
     }
 
     pub(crate) fn address(&self) -> &str {
         &self.address
     }
 
-    async fn until_listening(mut self, socket: &Path) -> Result<Self, Problem> {
-        let listening = async {
-            while UnixStream::connect(socket).await.is_err() {
-                tokio::time::sleep(START_POLL).await;
-            }
-        };
+    async fn until_listening(mut self) -> Result<Self, Problem> {
+        let listening = said_listening(self.child.stdout.take());
         let problem = tokio::select! {
-            () = listening => return Ok(self),
+            true = listening => return Ok(self),
             status = self.child.wait() => match status {
                 Ok(status) => anyhow!("the private executor ended with {status} before it listened"),
                 Err(error) => error.into(),
@@ -115,6 +122,18 @@ impl LocalExecutor {
         // The end of its log, unless a child of its own still holds the pipe.
         let _ = tokio::time::timeout(Duration::from_millis(100), self.log_task).await;
     }
+}
+
+/// Waits for the line; `false` where its standard output ends without it. What it writes later it need not.
+async fn said_listening(stdout: Option<ChildStdout>) -> bool {
+    let Some(stdout) = stdout else { return false };
+    let mut lines = BufReader::new(stdout).lines();
+    while let Ok(Some(line)) = lines.next_line().await {
+        if line.starts_with(LISTENING) {
+            return true;
+        }
+    }
+    false
 }
 
 /// Reads its log for as long as it writes: a full pipe would stop it.
