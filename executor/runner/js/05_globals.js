@@ -78,23 +78,44 @@ function getRandomValues(array) {
 }
 
 
-/** xoshiro128**: seeded for each run, since what the engine seeded is the same in every fork. */
-function makeRandom(seed) {
-  let { 0: a, 1: b, 2: c, 3: d } = seed;
-  const next = () => {
-    const scrambled = MathImul(b, 5);
-    const result = MathImul((scrambled << 7) | (scrambled >>> 25), 9) >>> 0;
-    const t = b << 9;
-    c ^= a;
-    d ^= b;
-    b ^= c;
-    a ^= d;
-    c ^= t;
-    d = (d << 11) | (d >>> 21);
-    return result;
-  };
-  return () => ((next() >>> 5) * 67108864 + (next() >>> 6)) / 9007199254740992;
+/** xoshiro128**, seeded for each run: what the engine seeded is the same in every fork. */
+const randomState = [1, 2, 3, 4];
+
+function nextRandom() {
+  let { 0: a, 1: b, 2: c, 3: d } = randomState;
+  const scrambled = MathImul(b, 5);
+  const result = MathImul((scrambled << 7) | (scrambled >>> 25), 9) >>> 0;
+  const t = b << 9;
+  c ^= a;
+  d ^= b;
+  b ^= c;
+  a ^= d;
+  c ^= t;
+  d = (d << 11) | (d >>> 21);
+  randomState[0] = a;
+  randomState[1] = b;
+  randomState[2] = c;
+  randomState[3] = d;
+  return result;
 }
+
+/** 53 random bits, in [0, 1). */
+function random() {
+  return ((nextRandom() >>> 5) * 67108864 + (nextRandom() >>> 6)) / 9007199254740992;
+}
+
+/** The run's beginning on the monotonic clock, milliseconds. */
+let timeOrigin = 0;
+
+const performance = {
+  now: opaque("now", 0, () => op_codemode_now() - timeOrigin),
+  timeOrigin: 0,
+};
+
+const crypto = {
+  getRandomValues: opaque("getRandomValues", 1, getRandomValues),
+  randomUUID: opaque("randomUUID", 0, randomUuid),
+};
 
 /** Beside the ECMAScript globals; the published list. */
 const WEB_GLOBALS = {
@@ -114,6 +135,8 @@ const WEB_GLOBALS = {
   btoa: opaque("btoa", 1, btoa),
   clearInterval,
   clearTimeout,
+  crypto,
+  performance,
   queueMicrotask: opaque("queueMicrotask", 1, (callback) => {
     if (typeof callback !== "function") {
       throw new TypeError("queueMicrotask: the callback must be a function");
@@ -196,6 +219,9 @@ function installGlobals() {
   for (let i = 0; i < names.length; i++) {
     defineGlobal(names[i], WEB_GLOBALS[names[i]]);
   }
+  ObjectDefineProperty(mathObject, "random", {
+    __proto__: null, value: opaque("random", 0, random), writable: true, enumerable: false, configurable: true,
+  });
   ObjectDefineProperty(globalThis, SymbolToStringTag, {
     __proto__: null, value: "global", writable: false, enumerable: false, configurable: true,
   });
@@ -203,23 +229,16 @@ function installGlobals() {
 
 /** What must be made anew in each process: it would be the same in every fork. */
 function installPerRun(seed) {
-  ObjectDefineProperty(mathObject, "random", {
-    __proto__: null, value: opaque("random", 0, makeRandom(seed)), writable: true, enumerable: false, configurable: true,
-  });
-  const { 0: origin, 1: wallOrigin } = [op_codemode_now(), DateNow()];
-  const performance = ObjectCreate(null);
-  performance.now = opaque("now", 0, () => op_codemode_now() - origin);
-  performance.timeOrigin = wallOrigin;
-  defineGlobal("performance", performance);
-  const crypto = ObjectCreate(null);
-  crypto.randomUUID = opaque("randomUUID", 0, randomUuid);
-  crypto.getRandomValues = opaque("getRandomValues", 1, getRandomValues);
-  defineGlobal("crypto", crypto);
+  for (let i = 0; i < 4; i++) {
+    randomState[i] = seed[i];
+  }
+  timeOrigin = op_codemode_now();
+  performance.timeOrigin = DateNow();
 }
 
 /** The published list: every global a program finds, sorted, beside its own namespaces. */
 function globalNames() {
-  const names = ["console", "crypto", "performance"];
+  const names = ["console"];
   const own = ReflectOwnKeys(globalThis);
   for (let i = 0; i < own.length; i++) {
     if (typeof own[i] === "string" && !ArrayPrototypeIncludes(names, own[i])) {

@@ -287,6 +287,10 @@ const { ArrayPrototypeSlice } = primordials;
 /** Takes the run's parameters; answers the names and values that the program is called with. */
 function prepare(text) {
   spec = JSONParse(text);
+  pending.clear();
+  unhandled.clear();
+  pendingCount = 0;
+  callSerial = 0;
   logEntryBytesMax = spec.logEntryBytesMax;
   installPerRun(spec.seed);
   const values = [];

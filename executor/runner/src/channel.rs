@@ -17,20 +17,37 @@ use crate::sys::exit_now;
 const EXIT_EXECUTOR_GONE: i32 = 3;
 /// Exit code when the executor sent what cannot be read.
 const EXIT_BROKEN_HOST_FRAME: i32 = 4;
-/// Bytes read at once.
-const READ_CHUNK_BYTES: usize = 64 * 1024;
+/// Bytes read at once, at first: each fresh page costs a run a fault.
+const READ_CHUNK_BYTES: usize = 4 * 1024;
+/// Bytes read at once, at most.
+const READ_CHUNK_BYTES_MAX: usize = 1 << 20;
 
 /// Both directions of the run's socket.
 #[derive(Debug)]
 pub(crate) struct Channel {
-    socket: BorrowedFd<'static>,
+    /// `None` in a rehearsal: what is sent goes nowhere, and a settled run does not end the process.
+    socket: Option<BorrowedFd<'static>>,
     decoder: Decoder,
+    chunk_bytes: usize,
 }
 
 impl Channel {
     /// The channel on a socket; frames over `frame_bytes_max` are refused.
     pub(crate) fn new(socket: BorrowedFd<'static>, frame_bytes_max: u32) -> Self {
-        Self { socket, decoder: Decoder::new(frame_bytes_max) }
+        Self { socket: Some(socket), decoder: Decoder::new(frame_bytes_max), chunk_bytes: READ_CHUNK_BYTES }
+    }
+
+    /// A channel to nowhere, for the zygote's rehearsal.
+    pub(crate) fn rehearsal() -> Self {
+        Self { socket: None, decoder: Decoder::new(0), chunk_bytes: 0 }
+    }
+
+    /// Sends the frame that settles the run, and ends the process.
+    pub(crate) fn settle(&mut self, frame: &ChildFrame<'_>) {
+        self.send(frame);
+        if self.socket.is_some() {
+            exit_now(0);
+        }
     }
 
     /// Changes the largest frame that is accepted; what is buffered stays.
@@ -47,8 +64,9 @@ impl Channel {
 
     /// Sends bytes that are whole frames.
     pub(crate) fn send_bytes(&mut self, mut bytes: &[u8]) {
+        let Some(socket) = self.socket else { return };
         while !bytes.is_empty() {
-            match write(self.socket, bytes) {
+            match write(socket, bytes) {
                 Ok(count) => bytes = bytes.get(count..).unwrap_or_default(),
                 Err(Errno::EINTR) => {}
                 Err(_) => exit_now(EXIT_EXECUTOR_GONE),
@@ -77,7 +95,8 @@ impl Channel {
     /// Waits until bytes arrive or `timeout_ms` is over (negative: for ever) and reads what is there.
     pub(crate) fn wait(&mut self, timeout_ms: f64) {
         let timeout = if timeout_ms < 0.0 { PollTimeout::NONE } else { poll_timeout(timeout_ms) };
-        let mut fds = [PollFd::new(self.socket, PollFlags::POLLIN)];
+        let Some(socket) = self.socket else { return };
+        let mut fds = [PollFd::new(socket, PollFlags::POLLIN)];
         match poll(&mut fds, timeout) {
             Ok(0) | Err(Errno::EINTR) => {}
             Ok(_) => self.read_some(),
@@ -87,12 +106,21 @@ impl Channel {
 
     /// Reads what is there, at least a byte; blocks until then.
     pub(crate) fn read_some(&mut self) {
-        let mut chunk = [0_u8; READ_CHUNK_BYTES];
-        match read(self.socket, &mut chunk) {
+        let Some(socket) = self.socket else { return };
+        let chunk_bytes = self.chunk_bytes;
+        let buffer = self.decoder.buffer();
+        let filled = buffer.len();
+        buffer.resize(filled + chunk_bytes, 0);
+        let count = match read(socket, &mut buffer[filled..]) {
             Ok(0) => exit_now(EXIT_EXECUTOR_GONE),
-            Ok(count) => self.decoder.buffer().extend_from_slice(&chunk[..count]),
-            Err(Errno::EINTR) => {}
+            Ok(count) => count,
+            Err(Errno::EINTR) => 0,
             Err(_) => exit_now(EXIT_EXECUTOR_GONE),
+        };
+        buffer.truncate(filled + count);
+        // A full chunk announces more: large payloads are worth large reads, small ones fresh pages are not.
+        if count == chunk_bytes {
+            self.chunk_bytes = (chunk_bytes * 4).min(READ_CHUNK_BYTES_MAX);
         }
     }
 }

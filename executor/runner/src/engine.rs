@@ -95,6 +95,8 @@ fn set_flags(jitless: bool) {
     let mut flags = vec![
         "codemode-runner".to_owned(),
         "--single-threaded".to_owned(),
+        // What the rehearsal compiled is for the children; a collection must not drop it.
+        "--no-flush-bytecode".to_owned(),
         format!("--max-old-space-size={}", HEAP_INITIAL_BYTES >> 20),
     ];
     if cfg!(feature = "v8") {

@@ -14,6 +14,9 @@ use crate::sys::exit_now;
 /// engines let a limit be raised after boot and not be lowered.
 pub(crate) const HEAP_INITIAL_BYTES: usize = 16 << 20;
 
+/// Longest text that is compiled before the cap is armed, bytes: it compiles in far less than the initial limit.
+pub(crate) const COMPILE_UNCAPPED_BYTES_MAX: usize = 64 << 10;
+
 /// Exit code after the heap frame.
 const EXIT_HEAP: i32 = 6;
 

@@ -136,8 +136,7 @@ fn op_codemode_call(
 #[op2(fast)]
 fn op_codemode_completed(state: &mut OpState, has_value: bool, #[string] value: &str) {
     let value = has_value.then_some(value.as_bytes());
-    state.borrow_mut::<Channel>().send(&ChildFrame::Completed { value });
-    exit_now(0);
+    state.borrow_mut::<Channel>().settle(&ChildFrame::Completed { value });
 }
 
 /// The program failed: sends how and ends the process. `message` is a JSON string literal.
@@ -156,8 +155,7 @@ fn op_codemode_failed(
         _ => ChildFailureKind::Exception,
     };
     let message = message.as_bytes();
-    state.borrow_mut::<Channel>().send(&ChildFrame::Failed { kind, message, name, line, column });
-    exit_now(0);
+    state.borrow_mut::<Channel>().settle(&ChildFrame::Failed { kind, message, name, line, column });
 }
 
 /// Milliseconds of the monotonic clock.

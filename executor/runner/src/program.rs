@@ -3,7 +3,7 @@
 //! Owns the loop: microtasks, timers, replies, and the wait between them. It never returns; the ops that settle a
 //! run end the process.
 
-use codemode_wire::message::{ChildFailureKind, ChildFrame, HostFrame, ProgramSpec, Shape};
+use codemode_wire::message::{ChildFailureKind, ChildFrame, HostFrame, NamespaceTable, ProgramSpec, Shape};
 use deno_core::v8;
 use serde_json::json;
 
@@ -31,13 +31,68 @@ enum Arrival {
 /// Runs the one program that the executor sends, and ends the process.
 pub(crate) fn run(mut engine: Engine, mut channel: Channel) -> ! {
     let spec = await_program(&mut channel);
-    heap::cap(&mut engine.runtime, spec.heap_bytes);
     engine.runtime.op_state().borrow_mut().put(channel);
-    start(&mut engine, &spec);
+    // With the cap armed, quickjs counts its whole heap after compiling: a fifth of a trivial run. The limit that the
+    // engine booted with is enough to compile a small program under.
+    let large = spec.source.len() > heap::COMPILE_UNCAPPED_BYTES_MAX;
+    if large {
+        heap::cap(&mut engine.runtime, spec.heap_bytes);
+    }
+    let (program, values) = compile(&mut engine, &spec);
+    if !large {
+        heap::cap(&mut engine.runtime, spec.heap_bytes);
+    }
+    start(&mut engine, &program, &values);
     drop(spec);
     loop {
         turn(&mut engine);
     }
+}
+
+/// A program that touches what most programs touch.
+const REHEARSAL: &str = "\
+const page = await tools.rehearse({ cursor: null, limit: 2 });\n\
+const [a, b] = await Promise.all([tools.rehearse({ n: 1 }), tools.rehearse({ n: 2 }).catch((e) => String(e.message))]);\n\
+await new Promise((resolve) => setTimeout(resolve, 0));\n\
+console.log(`rehearsed ${page.items.length}`, { a, b });\n\
+try { null.x; } catch (error) { console.log(error.stack); }\n\
+return { items: page.items.map((item) => item.id), ok: true, none: null };\n";
+
+/// Runs a trusted program to nowhere in the zygote, so that its children find everything compiled and resolved.
+///
+/// The last run of the zygote's own: `prepare` starts every run from nothing.
+pub(crate) fn rehearse(engine: &mut Engine) {
+    let state = engine.runtime.op_state();
+    state.borrow_mut().put(Channel::rehearsal());
+    let spec = ProgramSpec {
+        source: REHEARSAL.to_owned(),
+        shape: Shape::Body,
+        namespaces: vec![NamespaceTable {
+            global: "tools".to_owned(),
+            functions: vec!["rehearse".to_owned()],
+            error_class: Some(("ToolCallError".to_owned(), "toolName".to_owned())),
+        }],
+        output_bytes: 1 << 20,
+        heap_bytes: 0,
+        argument_bytes_max: 1 << 20,
+        log_entry_bytes_max: 1 << 20,
+        undefined_omit: false,
+        seed: [0; 32],
+    };
+    let (program, values) = compile(engine, &spec);
+    start(engine, &program, &values);
+    let page = || "{\"items\":[{\"id\":1},{\"id\":\"b\"}]}".to_owned();
+    for arrivals in [
+        vec![Arrival::Value(1, page())],
+        vec![Arrival::Value(2, page()), Arrival::Failure(3, "rehearsed".to_owned())],
+        Vec::new(),
+        Vec::new(),
+    ] {
+        microtasks_and_timers(engine);
+        deliver(engine, arrivals);
+    }
+    microtasks_and_timers(engine);
+    state.borrow_mut().take::<Channel>();
 }
 
 fn await_program(channel: &mut Channel) -> ProgramSpec {
@@ -102,31 +157,38 @@ fn parameters(spec: &ProgramSpec) -> String {
     .to_string()
 }
 
-/// Compiles the program and calls it.
-fn start(engine: &mut Engine, spec: &ProgramSpec) {
+/// Compiles the program and prepares what it is called with. Settles the run if the engine refuses the program.
+fn compile(engine: &mut Engine, spec: &ProgramSpec) -> (v8::Global<v8::Value>, v8::Global<v8::Value>) {
     let Engine { runtime, trusted, .. } = engine;
     let state = runtime.op_state();
     deno_core::scope!(scope, runtime);
     let Some(text) = v8::String::new(scope, &parameters(spec)) else { exit_now(EXIT_TRUSTED_FAILED) };
     let prepare = v8::Local::new(scope, &trusted.prepare);
     let Some(values) = call_trusted(scope, trusted, prepare, &[text.into()]) else { exit_now(EXIT_TRUSTED_FAILED) };
-    match compile(scope, &wrap(spec)) {
-        Ok(program) => {
-            let start = v8::Local::new(scope, &trusted.start);
-            call_trusted(scope, trusted, start, &[program, values]);
-        }
+    match compile_text(scope, &wrap(spec)) {
+        Ok(program) => (v8::Global::new(scope, program), v8::Global::new(scope, values)),
         Err(failure) => {
             let message = serde_json::to_string(&failure.message).unwrap_or_default();
-            state.borrow_mut().borrow_mut::<Channel>().send(&ChildFrame::Failed {
+            state.borrow_mut().borrow_mut::<Channel>().settle(&ChildFrame::Failed {
                 kind: ChildFailureKind::Exception,
                 message: message.as_bytes(),
                 name: "SyntaxError",
                 line: failure.line,
                 column: failure.column,
             });
-            exit_now(0);
+            exit_now(EXIT_TRUSTED_FAILED)
         }
     }
+}
+
+/// Calls the program.
+fn start(engine: &mut Engine, program: &v8::Global<v8::Value>, values: &v8::Global<v8::Value>) {
+    let Engine { runtime, trusted, .. } = engine;
+    deno_core::scope!(scope, runtime);
+    let program = v8::Local::new(scope, program);
+    let values = v8::Local::new(scope, values);
+    let start = v8::Local::new(scope, &trusted.start);
+    call_trusted(scope, trusted, start, &[program, values]);
 }
 
 /// Why the engine refused the program's text.
@@ -136,7 +198,8 @@ struct CompileFailure {
     column: u32,
 }
 
-fn compile<'s>(
+/// The function that the wrapped program's text is.
+fn compile_text<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     wrapped: &str,
 ) -> Result<v8::Local<'s, v8::Value>, CompileFailure> {
@@ -186,22 +249,24 @@ fn call_trusted<'s>(
 
 /// One turn: microtasks until none is left, at most one timer that is due, then whatever arrives until the next.
 fn turn(engine: &mut Engine) {
+    let delay = microtasks_and_timers(engine);
     let state = engine.runtime.op_state();
-    let delay = {
-        let Engine { runtime, trusted, .. } = &mut *engine;
-        deno_core::scope!(scope, runtime);
-        scope.perform_microtask_checkpoint();
-        let tick = v8::Local::new(scope, &trusted.tick);
-        let delay = call_trusted(scope, trusted, tick, &[]).and_then(|delay| delay.number_value(scope));
-        scope.perform_microtask_checkpoint();
-        delay.unwrap_or(STALLED)
-    };
     if delay <= STALLED {
-        state.borrow_mut().borrow_mut::<Channel>().send(&ChildFrame::Stalled);
-        exit_now(0);
+        state.borrow_mut().borrow_mut::<Channel>().settle(&ChildFrame::Stalled);
     }
     let arrivals = arrivals(&state, delay);
     deliver(engine, arrivals);
+}
+
+/// Answers how many milliseconds to wait for an arrival; see `tick` of the boot script.
+fn microtasks_and_timers(engine: &mut Engine) -> f64 {
+    let Engine { runtime, trusted, .. } = engine;
+    deno_core::scope!(scope, runtime);
+    scope.perform_microtask_checkpoint();
+    let tick = v8::Local::new(scope, &trusted.tick);
+    let delay = call_trusted(scope, trusted, tick, &[]).and_then(|delay| delay.number_value(scope));
+    scope.perform_microtask_checkpoint();
+    delay.unwrap_or(STALLED)
 }
 
 /// What has arrived, after waiting up to `timeout_ms` for it.

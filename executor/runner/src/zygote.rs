@@ -67,8 +67,12 @@ fn prepare(role: Role, boot: &BootRequest) -> Result<(Sealed, Engine), Fault> {
     let kind = codemode_lockdown::Engine::of(ENGINE, boot.jitless)
         .ok_or_else(|| Fault { step: "engine".to_owned(), errno: 0 })?;
     let confined = confine_zygote(boot, kind, role)?;
-    let engine =
+    let mut engine =
         Engine::boot(boot.jitless).map_err(|error| Fault { step: format!("boot: {error}"), errno: 0 })?;
+    // QuickJS compiles everything at boot; a rehearsal would only spread its reference counts over more pages.
+    if role == Role::Zygote && kind.is_v8() {
+        program::rehearse(&mut engine);
+    }
     if let Some(maps) = confined.maps() {
         mark_forkable(maps)
             .map_err(|error| Fault { step: format!("mark forkable: {error}"), errno: 0 })?;
