@@ -75,8 +75,10 @@ pub(crate) enum Command {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Executor")]
 pub(crate) struct ConnectArgs {
-    /// Executor to use: `unix:/path`, `http://host:port` or `https://host:port`. Given several times, runs are balanced
-    /// and refused ones tried elsewhere. Without it a private executor is started.
+    /// Executor to use: `unix:/path`, `http://host:port` or `https://host:port`.
+    ///
+    /// Given several times, runs are balanced over them, and one that is turned away is tried elsewhere. Without it a private
+    /// executor is started for this command.
     #[arg(long, value_name = "ADDR", env = "CODEMODE_EXECUTOR", value_delimiter = ',')]
     pub(crate) executor: Vec<String>,
     /// How long a connection may take, milliseconds.
@@ -91,12 +93,14 @@ pub(crate) struct ConnectArgs {
     /// Key (PEM) of the client certificate.
     #[arg(long, value_name = "FILE", requires_all = ["cert", "executor"])]
     pub(crate) key: Option<PathBuf>,
-    /// File that holds the bearer token to send; or the environment's CODEMODE_TOKEN.
+    /// File with the bearer token to send; else the environment's CODEMODE_TOKEN.
     #[arg(long, value_name = "FILE", requires = "executor")]
     pub(crate) token_file: Option<PathBuf>,
     #[arg(long, hide = true, env = "CODEMODE_TOKEN", hide_env_values = true)]
     pub(crate) token: Option<String>,
-    /// Binary of the private executor. By default `codemode-executor` beside this one, or on the PATH.
+    /// Binary of the private executor.
+    ///
+    /// By default `codemode-executor` beside this command, else on the PATH.
     #[arg(long, value_name = "FILE", env = "CODEMODE_EXECUTOR_BIN")]
     pub(crate) executor_bin: Option<PathBuf>,
     /// Configuration file of the private executor.
@@ -136,13 +140,13 @@ pub(crate) struct RunArgs {
     /// Engine to run on: `v8` or `quickjs`. By default the executor's choice.
     #[arg(long, value_name = "E")]
     engine: Option<String>,
-    /// Sandbox layer without which the program is not run, e.g. `seccomp`. Can be given several times.
+    /// Sandbox layer without which the program is not run, e.g. `seccomp`; repeatable.
     #[arg(long, value_name = "L")]
     require_layer: Vec<String>,
     /// Id for the run, a UUID. By default the executor makes one.
     #[arg(long, value_name = "UUID")]
     run_id: Option<RunId>,
-    /// Label for the executor's logs and traces. Can be given several times.
+    /// Label for the executor's logs and traces; repeatable.
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
     label: Vec<(String, String)>,
     #[command(flatten)]

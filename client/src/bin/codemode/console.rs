@@ -9,7 +9,7 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use codemode_client::{AbortSignal, RunEvent, RunObserver};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use tokio::sync::oneshot;
 
 use crate::report;
@@ -135,8 +135,11 @@ fn progress() -> ProgressBar {
         return ProgressBar::hidden();
     }
     let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-    if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed} {msg}") {
-        bar.set_style(style);
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {tenths} {msg}") {
+        bar.set_style(style.with_key("tenths", |state: &ProgressState, out: &mut dyn std::fmt::Write| {
+            // The line is drawn again in a moment.
+            let _ = write!(out, "{:.1} s", state.elapsed().as_secs_f32());
+        }));
     }
     bar.enable_steady_tick(TICK);
     bar
