@@ -72,6 +72,28 @@ const {
   op_codemode_random,
 } = core.ops;
 
+/**
+ * What deno_web's scripts see as deno's core: its timers are ours, and an exception that nobody handles ends the run.
+ */
+core.ops.op_set_captured_bootstrap({
+  __proto__: null,
+  primordials,
+  internals: __bootstrap.internals,
+  core: {
+    __proto__: null,
+    ...core,
+    createSystemTimer: (callback, delay) => arm(callback, delay, [], false, "AbortSignal.timeout"),
+    cancelTimer: (id) => disarm(id),
+    refTimer: () => {},
+    unrefTimer: () => {},
+    destructureError: () => ({
+      exceptionMessage: "",
+      frames: [{ fileName: PROGRAM_NAME, lineNumber: 0, columnNumber: 0 }],
+    }),
+    reportUnhandledException: (error) => uncaught(error, "in an event listener"),
+  },
+});
+
 /** A function without any trace of its source: what the program gets to see of the host. */
 function opaque(name, length, fn) {
   const bound = FunctionPrototypeBind(fn, undefined);

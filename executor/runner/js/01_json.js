@@ -23,6 +23,7 @@ const KIND_ADVICE = [
   ["function", "call it, or leave it out"],
   ["DataView", "return plain data"],
 ];
+const VOWEL_KINDS = new SafeSet(["Error", "ArrayBuffer"]);
 const KIND_PROXY = 1;
 
 /** Why a value is not lossless JSON. Carries the path as a list of keys. */
@@ -80,7 +81,7 @@ function oddObject(value) {
   const kind = op_codemode_kind(value);
   if (kind !== 0) {
     const { 0: what, 1: cure } = KIND_ADVICE[kind];
-    return [kind === 13 ? "is a function" : `is a ${what}`, cure];
+    return [`is ${SetPrototypeHas(VOWEL_KINDS, what) ? "an" : "a"} ${what}`, cure];
   }
   const name = className(value);
   return [

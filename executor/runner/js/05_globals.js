@@ -14,25 +14,8 @@ const {
 /** The one `Math` of the realm; primordials hold its functions only. */
 const mathObject = globalThis.Math;
 
-/** Core for deno_web's scripts: its timers are ours, and an exception nobody handles ends the run. */
-const patchedCore = {
-  __proto__: null,
-  ...core,
-  createSystemTimer: (callback, delay) => arm(callback, delay, [], false, "AbortSignal.timeout"),
-  cancelTimer: disarm,
-  refTimer: () => {},
-  unrefTimer: () => {},
-  destructureError: () => ({
-    exceptionMessage: "",
-    frames: [{ fileName: PROGRAM_NAME, lineNumber: 0, columnNumber: 0 }],
-  }),
-  reportUnhandledException: (error) => uncaught(error, "in an event listener"),
-};
-const unpatchedCore = __bootstrap.core;
-__bootstrap.core = patchedCore;
 const eventModule = core.loadExtScript("ext:deno_web/02_event.js");
 const abortModule = core.loadExtScript("ext:deno_web/03_abort_signal.js");
-__bootstrap.core = unpatchedCore;
 eventModule.saveGlobalThisReference({ __proto__: null, dispatchEvent: () => true });
 
 const { DOMException } = core.loadExtScript("ext:deno_web/01_dom_exception.js");

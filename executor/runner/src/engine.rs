@@ -135,6 +135,7 @@ impl Engine {
         isolate.set_prepare_stack_trace_callback(prepare_stack);
         isolate.set_promise_reject_callback(promise_reject);
         isolate.set_host_import_module_dynamically_callback(refuse_import);
+        isolate.set_host_import_module_with_phase_dynamically_callback(refuse_import_with_phase);
         Ok(Self { runtime, trusted, globals })
     }
 }
@@ -239,4 +240,16 @@ fn refuse_import<'s>(
     let error = v8::Exception::type_error(scope, message);
     resolver.reject(scope, error);
     Some(resolver.get_promise(scope))
+}
+
+/// As [`refuse_import`], for the callback that engines with import phases call.
+fn refuse_import_with_phase<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    host_options: v8::Local<'s, v8::Data>,
+    resource_name: v8::Local<'s, v8::Value>,
+    specifier: v8::Local<'s, v8::String>,
+    _phase: v8::ModuleImportPhase,
+    attributes: v8::Local<'s, v8::FixedArray>,
+) -> Option<v8::Local<'s, v8::Promise>> {
+    refuse_import(scope, host_options, resource_name, specifier, attributes)
 }

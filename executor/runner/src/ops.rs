@@ -24,6 +24,8 @@ const ALLOWED_OPS: &[&str] = &[
     "op_console_parse_css",
     "op_console_parse_css_color",
     "op_console_strip_vt",
+    "op_decode",
+    "op_encode",
     "op_encoding_decode",
     "op_encoding_decode_single",
     "op_encoding_decode_utf8",
