@@ -443,13 +443,17 @@ impl Expectation {
 impl Case {
     fn complete(&mut self, folder: &Path, defaults: &Defaults) -> anyhow::Result<()> {
         ensure!(!self.expect.is_empty(), "nothing is expected");
-        ensure!(self.engines.is_empty() == self.engines_reason.is_empty(), "`engines` and `engines_reason` come together");
+        ensure!(
+            self.engines.is_empty() == self.engines_reason.is_empty(),
+            "`engines` and `engines_reason` come together"
+        );
         ensure!(!(self.same || self.differ) || self.repeat * self.together > 1, "one run cannot be compared");
         self.request.complete(folder, defaults)?;
         for follow_up in &mut self.then {
             follow_up.request.complete(folder, defaults)?;
         }
-        for expectation in self.expect.iter().chain(self.then.iter().flat_map(|follow_up| &follow_up.expect)) {
+        for expectation in self.expect.iter().chain(self.then.iter().flat_map(|follow_up| &follow_up.expect))
+        {
             expectation.validate()?;
         }
         Ok(())
@@ -532,8 +536,11 @@ pub fn unused_programs(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
         let group = file.parent().context("a case file has a folder")?.to_owned();
         let parsed: CaseFile = toml::from_str(&std::fs::read_to_string(&file)?)?;
         for case in parsed.cases {
-            let requests = std::iter::once(&case.request).chain(case.then.iter().map(|follow_up| &follow_up.request));
-            used.extend(requests.filter_map(|request| request.program_file.as_ref()).map(|name| group.join(name)));
+            let requests =
+                std::iter::once(&case.request).chain(case.then.iter().map(|follow_up| &follow_up.request));
+            used.extend(
+                requests.filter_map(|request| request.program_file.as_ref()).map(|name| group.join(name)),
+            );
         }
         for entry in std::fs::read_dir(&group)? {
             let path = entry?.path();

@@ -61,6 +61,15 @@ pub fn binary(name: &str) -> anyhow::Result<PathBuf> {
     Ok(path)
 }
 
+/// The runner of an engine where it is not beside the executor: runners take long to build, so there may be only the
+/// optimised one. `None`: the executor finds it by itself, or there is none.
+fn runner_elsewhere(engine: &str) -> anyhow::Result<Option<PathBuf>> {
+    let folder = binary_folder()?;
+    let name = format!("codemode-runner-{engine}");
+    let optimised = folder.with_file_name("release").join(&name);
+    Ok((!folder.join(&name).exists() && optimised.is_file()).then_some(optimised))
+}
+
 impl Executor {
     /// Starts one whose configuration differs from the defaults by `configuration`, and waits until it answers.
     ///
@@ -70,6 +79,13 @@ impl Executor {
         let folder = tempfile::Builder::new().prefix("codemode-test-").tempdir()?;
         let socket = folder.path().join("executor.sock");
         let mut table = configuration.clone();
+        // Tests end executors all the time; a case about draining says how long it may take.
+        table.entry("drain_grace_ms").or_insert(toml::Value::Integer(0));
+        for engine in ["v8", "quickjs"] {
+            if let Some(path) = runner_elsewhere(engine)? {
+                table.entry(format!("runner_{engine}")).or_insert_with(|| path.display().to_string().into());
+            }
+        }
         table.entry("listen").or_insert_with(|| format!("unix:{}", socket.display()).into());
         std::fs::write(folder.path().join("executor.toml"), toml::to_string(&table)?)?;
         let log = std::fs::File::create(folder.path().join("executor.log"))?;

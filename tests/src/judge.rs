@@ -166,7 +166,11 @@ fn outcome_violations(outcome: &v1::Outcome, seen: &Observation, request: &Reque
     }
     let limited = outcome.failure.as_ref().is_some_and(|f| f.kind == FailureKind::OutputLimit as i32);
     if !limited && outcome.logs != seen.streamed {
-        found.push(format!("{} log entries were streamed, the outcome has others: {:?}", seen.streamed.len(), outcome.logs));
+        found.push(format!(
+            "{} log entries were streamed, the outcome has others: {:?}",
+            seen.streamed.len(),
+            outcome.logs
+        ));
     }
     if limited && !cut_short(&outcome.logs, &seen.streamed) {
         found.push("the outcome's log entries are no beginning of those streamed".to_owned());
@@ -196,7 +200,9 @@ fn cut_short(kept: &[String], streamed: &[String]) -> bool {
     let Some((last, whole)) = kept.split_last() else { return true };
     // What is not streamed any more may still be in the outcome, but never the other way round.
     whole.iter().zip(streamed).all(|(kept, streamed)| kept == streamed)
-        && streamed.get(whole.len()).is_none_or(|streamed| streamed.starts_with(last.as_str()) || last.starts_with(streamed.as_str()))
+        && streamed
+            .get(whole.len())
+            .is_none_or(|streamed| streamed.starts_with(last.as_str()) || last.starts_with(streamed.as_str()))
 }
 
 /// What logs and value or message come to: the ledger of the contract, from what was received.
@@ -296,7 +302,8 @@ impl Check<'_> {
         }
         if let Some(json) = &expected.value {
             match serde_json::from_str::<Value>(&text) {
-                Ok(got) if serde_json::from_str(json).is_ok_and(|expected: Value| alike(&expected, &got)) => {}
+                Ok(got) if serde_json::from_str(json).is_ok_and(|expected: Value| alike(&expected, &got)) => {
+                }
                 Ok(_) => self.fault(format!("value: expected {json}, got {}", shorten(&text))),
                 Err(error) => self.fault(format!("value {} is not JSON: {error}", shorten(&text))),
             }
@@ -363,11 +370,18 @@ impl Check<'_> {
     fn logs(&mut self, expected: &Expectation, logs: &[String]) {
         self.equal("logs", expected.logs.as_ref(), &logs.to_vec());
         self.equal("number of log entries", expected.logs_count.as_ref(), &logs.len());
-        self.equal("bytes of the log entries", expected.logs_bytes.as_ref(), &logs.iter().map(String::len).collect());
+        self.equal(
+            "bytes of the log entries",
+            expected.logs_bytes.as_ref(),
+            &logs.iter().map(String::len).collect(),
+        );
         if let Some(start) = &expected.logs_start
             && !logs.starts_with(start)
         {
-            self.fault(format!("logs: expected to start with {start:?}, got {}", shorten(&format!("{logs:?}"))));
+            self.fault(format!(
+                "logs: expected to start with {start:?}, got {}",
+                shorten(&format!("{logs:?}"))
+            ));
         }
         for text in &expected.logs_contain {
             if !logs.iter().any(|entry| entry.contains(text.as_str())) {
@@ -437,7 +451,8 @@ mod tests {
     }
 
     fn failed(kind: FailureKind, message: &str) -> Observation {
-        let failure = v1::Failure { kind: kind as i32, message: message.to_owned(), ..v1::Failure::default() };
+        let failure =
+            v1::Failure { kind: kind as i32, message: message.to_owned(), ..v1::Failure::default() };
         let outcome = v1::Outcome { failure: Some(failure), ..v1::Outcome::default() };
         Observation { outcome: Some(outcome), ..Observation::default() }
     }
@@ -459,8 +474,16 @@ mod tests {
     #[test]
     fn failures_are_never_taken_for_one_another() {
         let seen = failed(FailureKind::Timeout, "Compute budget exhausted (5ms busy)");
-        assert_eq!(judge(&seen, &expects("failure = ['timeout']\nmessage_contains = ['compute BUDGET']"), "v8"), Ok(0));
-        for other in ["failure = ['abort', 'worker-exit']", "failure = ['timeout']\ndetail = ['wall_ms']", "failure = ['timeout']\nline = 1", "value = '1'"] {
+        assert_eq!(
+            judge(&seen, &expects("failure = ['timeout']\nmessage_contains = ['compute BUDGET']"), "v8"),
+            Ok(0)
+        );
+        for other in [
+            "failure = ['abort', 'worker-exit']",
+            "failure = ['timeout']\ndetail = ['wall_ms']",
+            "failure = ['timeout']\nline = 1",
+            "value = '1'",
+        ] {
             assert!(judge(&seen, &expects(other), "v8").is_err(), "{other}");
         }
     }

@@ -50,10 +50,7 @@ pub fn process(pid: i32) -> Option<Process> {
 #[must_use]
 pub fn all() -> Vec<Process> {
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
-    entries
-        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-        .filter_map(process)
-        .collect()
+    entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).filter_map(process).collect()
 }
 
 /// All descendants of a process, itself not among them.
@@ -115,7 +112,8 @@ mod tests {
     #[test]
     fn reads_names_with_anything_in_them() {
         let stat = "42 (a) b (c)) S 7 42 42 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 12345 1 2 3";
-        let expected = Process { pid: 42, parent: 7, state: 'S', name: "a) b (c)".to_owned(), started: 12345 };
+        let expected =
+            Process { pid: 42, parent: 7, state: 'S', name: "a) b (c)".to_owned(), started: 12345 };
         assert_eq!(parse(42, stat), Some(expected));
         assert_eq!(parse(42, "42"), None);
     }

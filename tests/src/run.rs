@@ -243,7 +243,8 @@ impl Driver {
             Answer::Never => return,
         };
         let Some(outgoing) = self.outgoing.clone() else { return };
-        let reply = request_message(ToExecutor::Reply(v1::BindingReply { id: call.id, result: Some(result) }));
+        let reply =
+            request_message(ToExecutor::Reply(v1::BindingReply { id: call.id, result: Some(result) }));
         if timed.delay.is_zero() {
             let _ = outgoing.send(reply);
             return;

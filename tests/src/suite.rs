@@ -113,12 +113,24 @@ pub fn differences_page(cases: &[LoadedCase]) -> String {
     let mut rows = 0;
     for LoadedCase { case, .. } in cases {
         if !case.engines.is_empty() {
-            let _ = writeln!(text, "| {} | {} | only there | {} |", case.id, case.engines.join(", "), case.engines_reason);
+            let _ = writeln!(
+                text,
+                "| {} | {} | only there | {} |",
+                case.id,
+                case.engines.join(", "),
+                case.engines_reason
+            );
             rows += 1;
         }
         for expectation in &case.expect {
             if let Some(engine) = &expectation.engine {
-                let _ = writeln!(text, "| {} | {engine} | {} | {} |", case.id, expected_words(expectation), expectation.reason);
+                let _ = writeln!(
+                    text,
+                    "| {} | {engine} | {} | {} |",
+                    case.id,
+                    expected_words(expectation),
+                    expectation.reason
+                );
                 rows += 1;
             }
         }
@@ -135,7 +147,11 @@ fn expected_words(expectation: &Expectation) -> String {
         let words = expectation.message_contains.iter().map(|word| format!("`{}`", table_safe(word)));
         let saying = words.collect::<Vec<_>>().join(", ");
         let kinds = expectation.failure.join(" or ");
-        return if saying.is_empty() { format!("fails: {kinds}") } else { format!("fails: {kinds}, saying {saying}") };
+        return if saying.is_empty() {
+            format!("fails: {kinds}")
+        } else {
+            format!("fails: {kinds}, saying {saying}")
+        };
     }
     match expectation.value.as_ref().or(expectation.value_text.as_ref()) {
         Some(value) => format!("value `{}`", table_safe(value)),
@@ -223,7 +239,12 @@ pub async fn run_case(executor: &Executor, loaded: &LoadedCase, engine: &str) ->
     report
 }
 
-async fn all_runs(executor: &Executor, case: &Case, engine: &str, report: &mut CaseReport) -> anyhow::Result<()> {
+async fn all_runs(
+    executor: &Executor,
+    case: &Case,
+    engine: &str,
+    report: &mut CaseReport,
+) -> anyhow::Result<()> {
     let began = Instant::now();
     let mut seen = Vec::new();
     for _ in 0..case.repeat {
@@ -304,7 +325,10 @@ fn leave(report: &Report, cases: &[LoadedCase], folder: &Path) -> anyhow::Result
         std::fs::create_dir_all(&own)?;
         std::fs::write(own.join("faults.txt"), failure.faults.join("\n") + "\n")?;
         if let Some(loaded) = cases.iter().find(|loaded| loaded.case.id == failure.id) {
-            std::fs::write(own.join("program.ts"), loaded.case.request.program.as_deref().unwrap_or_default())?;
+            std::fs::write(
+                own.join("program.ts"),
+                loaded.case.request.program.as_deref().unwrap_or_default(),
+            )?;
         }
     }
     Ok(())
@@ -315,7 +339,11 @@ fn leave(report: &Report, cases: &[LoadedCase], folder: &Path) -> anyhow::Result
 pub fn explain(report: &Report, cases: &[LoadedCase]) -> String {
     let mut text = String::new();
     for failure in report.failures() {
-        let _ = writeln!(text, "\n✗ {}/{} on {} ({} ms)", failure.group, failure.id, failure.engine, failure.wall_ms);
+        let _ = writeln!(
+            text,
+            "\n✗ {}/{} on {} ({} ms)",
+            failure.group, failure.id, failure.engine, failure.wall_ms
+        );
         if let Some(loaded) = cases.iter().find(|loaded| loaded.case.id == failure.id) {
             if !loaded.case.about.is_empty() {
                 let _ = writeln!(text, "  {}", loaded.case.about);

@@ -100,15 +100,18 @@ impl Tools {
     /// How the call is answered; the call counts as made.
     #[must_use]
     pub fn answer(&self, global: &str, name: &str, args: &[u8]) -> Timed {
-        let Some((at, namespace)) = self.namespaces.iter().enumerate().find(|(_, n)| n.global == global) else {
+        let Some((at, namespace)) = self.namespaces.iter().enumerate().find(|(_, n)| n.global == global)
+        else {
             return Timed::error(format!("the harness has no namespace `{global}`"));
         };
-        if let Some((function, script)) = namespace.functions.iter().enumerate().find(|(_, f)| f.name == name) {
+        if let Some((function, script)) = namespace.functions.iter().enumerate().find(|(_, f)| f.name == name)
+        {
             let mut counts = self.counts.lock().expect("no call panics");
             let count = counts.entry((at, function)).or_default();
             let reply = script.replies.get(*count).or(script.replies.last());
             *count += 1;
-            return reply.map_or_else(|| Timed::value(String::from_utf8_lossy(args)), |reply| scripted(reply, args));
+            return reply
+                .map_or_else(|| Timed::value(String::from_utf8_lossy(args)), |reply| scripted(reply, args));
         }
         if namespace.standard {
             return self.standard.lock().expect("no call panics").call(name, args);
@@ -311,11 +314,17 @@ mod tests {
     fn items_come_in_pages() {
         let tools = standard();
         let page = call(&tools, "list_items", "{\"cursor\":\"20\"}");
-        assert!(page.starts_with("{\"items\":[{\"id\":\"it-21\",\"n\":21,\"tag\":\"c\",\"price\":148}"), "{page}");
+        assert!(
+            page.starts_with("{\"items\":[{\"id\":\"it-21\",\"n\":21,\"tag\":\"c\",\"price\":148}"),
+            "{page}"
+        );
         assert!(page.ends_with("\"next_cursor\":null}"), "{page}");
         assert!(call(&tools, "list_items", "{}").ends_with("\"next_cursor\":\"10\"}"));
         assert!(call(&tools, "list_items", "{\"limit\":3}").ends_with("\"next_cursor\":\"3\"}"));
-        assert_eq!(call(&tools, "get_item", "{\"id\":\"it-2\"}"), "{\"id\":\"it-2\",\"n\":2,\"tag\":\"b\",\"price\":8.35}");
+        assert_eq!(
+            call(&tools, "get_item", "{\"id\":\"it-2\"}"),
+            "{\"id\":\"it-2\",\"n\":2,\"tag\":\"b\",\"price\":8.35}"
+        );
         assert_eq!(call(&tools, "get_item", "\"it-1\""), "error: item not found: undefined");
         assert_eq!(call(&tools, "get_item", "{\"id\":7}"), "error: item not found: 7");
     }
@@ -324,7 +333,8 @@ mod tests {
     fn records_are_dated_by_the_calendar() {
         let records = records();
         let parsed: Value = serde_json::from_str(&records).expect("JSON");
-        let dates: Vec<&str> = parsed.as_array().expect("a list").iter().filter_map(|r| r["created_at"].as_str()).collect();
+        let dates: Vec<&str> =
+            parsed.as_array().expect("a list").iter().filter_map(|r| r["created_at"].as_str()).collect();
         assert_eq!(dates.len(), 200);
         assert_eq!((dates[0], dates[1]), ("2025-01-01T00:00:00.000Z", "2025-01-01T09:00:00.000Z"));
         assert_eq!(dates[83], "2025-02-01T03:00:00.000Z");
@@ -364,7 +374,10 @@ mod tests {
             standard: true,
             functions: vec![function("count", vec![reply("1"), reply("2")]), function("plain", Vec::new())],
         }]);
-        assert_eq!(["1", "2", "2"], [(); 3].map(|()| call(&tools, "count", "null")).each_ref().map(String::as_str));
+        assert_eq!(
+            ["1", "2", "2"],
+            [(); 3].map(|()| call(&tools, "count", "null")).each_ref().map(String::as_str)
+        );
         assert_eq!(call(&tools, "plain", "[1]"), "[1]");
     }
 }

@@ -50,7 +50,8 @@ fn main() -> anyhow::Result<ExitCode> {
         std::fs::write(page, suite::differences_page(&cases))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let options = Options { filters: arguments.filters, engines: arguments.engine, parallel: arguments.parallel };
+    let options =
+        Options { filters: arguments.filters, engines: arguments.engine, parallel: arguments.parallel };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let report = runtime.block_on(suite::run(&cases, &options, &arguments.report))?;
     print!("{}", suite::explain(&report, &cases));
