@@ -106,6 +106,7 @@ async fn json_is_exactly_one_object() {
     let failure = r#""failure":{"kind":"invalid-output","message":"not JSON","detail":{"cause":"throw","line":2,"column":5,"excerpt":"2 | foo.bar\n  |     ^"}}"#;
     let wanted = format!("{{\"runId\":\"{RUN_ID}\",\"logs\":[],{failure},{usage}\n");
     check(&output, 1, &wanted, &["hint: try less"]);
+    assert_eq!(output.stderr, b"hint: try less\n", "the failure is in the object");
 }
 
 #[tokio::test]
@@ -273,6 +274,8 @@ fn interrupted(executor: &ScriptedExecutor, args: &[&str], signal: nix::sys::sig
         assert_ne!(stderr.read_line(&mut line).expect("readable"), 0, "ended before it started");
     }
     let pid = nix::unistd::Pid::from_raw(child.id().try_into().expect("a pid"));
+    // Twice, as `timeout` and terminals do: to the process and to its group.
+    nix::sys::signal::kill(pid, signal).expect("sent");
     nix::sys::signal::kill(pid, signal).expect("sent");
     let mut output = child.wait_with_output().expect("ends");
     stderr.read_to_end(&mut output.stderr).expect("readable");

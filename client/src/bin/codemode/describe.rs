@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 
 use codemode_client::grpc::GrpcRuntime;
-use codemode_client::{Budgets, CodeRuntime, Description};
+use codemode_client::{Budgets, CodeRuntime, Description, Engine, Layer};
 use serde_json::{Map, Value, json};
 
 use crate::args::DescribeArgs;
@@ -42,8 +42,8 @@ fn json_text(described: &[(Option<&str>, Description)]) -> String {
 }
 
 fn object(description: &Description) -> Value {
-    let engine = |engine: &codemode_client::Engine| json!({"name": engine.name, "version": engine.version, "jit": engine.jit});
-    let layer = |layer: &codemode_client::Layer| json!({"name": layer.name, "inForce": layer.in_force, "reason": layer.reason, "required": layer.required, "engine": layer.engine});
+    let engine = |engine: &Engine| json!({"name": engine.name, "version": engine.version, "jit": engine.jit});
+    let layer = |layer: &Layer| json!({"name": layer.name, "inForce": layer.in_force, "reason": layer.reason, "required": layer.required, "engine": layer.engine});
     let limits = &description.limits;
     let budgets: Map<String, Value> = budgets(&description.budgets)
         .filter_map(|(_, key, value)| Some((key.to_owned(), value?.into())))
@@ -124,16 +124,16 @@ fn shown((address, description): &(Option<&str>, Description)) -> String {
         let _ = writeln!(text, "  {name:<22} {value}");
     }
     text.push_str("\nsandbox layers\n");
+    let name = |layer: &Layer| match layer.engine.as_str() {
+        "" => layer.name.clone(),
+        engine => format!("{} ({engine})", layer.name),
+    };
+    let width = description.layers.iter().map(|layer| name(layer).len()).max().unwrap_or_default();
     for layer in &description.layers {
-        let name = if layer.engine.is_empty() {
-            layer.name.clone()
-        } else {
-            format!("{} ({})", layer.name, layer.engine)
-        };
         let state =
             if layer.in_force { "in force".to_owned() } else { format!("NOT in force: {}", layer.reason) };
         let required = if layer.required { ", required" } else { "" };
-        let _ = writeln!(text, "  {name:<22} {state}{required}");
+        let _ = writeln!(text, "  {:<width$} {state}{required}", name(layer));
     }
     text
 }

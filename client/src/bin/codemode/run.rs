@@ -1,6 +1,7 @@
 //! `codemode run`: one program, from its tools' start to its exit code.
 
 use std::pin::pin;
+use std::time::Duration;
 
 use codemode_client::grpc::GrpcRuntime;
 use codemode_client::{AbortSignal, CodeRuntime, Outcome, RunHost, RunRequest, RuntimeError};
@@ -12,6 +13,9 @@ use crate::console::{Console, Settings};
 use crate::exit::{Exit, Problem};
 use crate::report;
 use crate::tools::ToolServer;
+
+/// How long after a first signal a second one still belongs to it.
+const IMPATIENCE_MIN: Duration = Duration::from_millis(300);
 
 /// Signals that end a run in order. A second one ends the command at once.
 struct Signals {
@@ -115,9 +119,15 @@ async fn settle(
         signal = signals.next() => signal,
     };
     abort.abort(format!("interrupted by {name}"));
+    let again = async {
+        // One stroke of Ctrl-C can come twice: to the process and to its group.
+        let soon = tokio::time::Instant::now() + IMPATIENCE_MIN;
+        while tokio::time::timeout_at(soon, signals.next()).await.is_ok() {}
+        signals.next().await
+    };
     tokio::select! {
         result = &mut run => (Some(result), Some(exit)),
-        (exit, _) = signals.next() => (None, Some(exit)),
+        (exit, _) = again => (None, Some(exit)),
     }
 }
 
@@ -138,7 +148,9 @@ fn show(console: &Console, outcome: &Outcome, args: &RunArgs) {
     for hint in &outcome.hints {
         console.err(format!("hint: {hint}"));
     }
-    if let Some(failure) = &outcome.failure {
+    if let Some(failure) = &outcome.failure
+        && !args.json
+    {
         console.err(format!("codemode: {}", report::failure(failure).trim_end()));
     }
     if args.trace || console.has_progress() {
