@@ -30,7 +30,8 @@ pub fn excerpt(program: &str, line: u32, column: u32) -> String {
             break;
         }
         let shown = window(text, from);
-        let _ = writeln!(out, "{:>width$} | {shown}", index + 1);
+        let numbered = format!("{:>width$} | {shown}", index + 1);
+        let _ = writeln!(out, "{}", numbered.trim_end());
         if index + 1 == line && column > 0 {
             let lead = usize::from(from > 0) + at - from;
             let _ = writeln!(out, "{:>width$} | {:>lead$}^", "", "");
@@ -64,7 +65,6 @@ fn window(text: &str, from: usize) -> String {
     if rest.next().is_some() {
         shown.push('…');
     }
-    shown.truncate(shown.trim_end().len());
     shown
 }
 

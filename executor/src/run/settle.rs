@@ -233,7 +233,7 @@ mod tests {
         assert_eq!(words(&of(&ChildFrame::Completed { value: None }, 4)), "nothing");
         assert_eq!(words(&of(&ChildFrame::Completed { value: Some(b"null") }, 100)), "value null");
         let over = of(&ChildFrame::Completed { value: Some(b"\"12345678901234567890\"") }, 20);
-        assert_eq!(words(&over), "output_bytes: outer output ex");
+        assert_eq!(words(&over), "output_bytes: outer output exc");
         assert_eq!(over.failure.and_then(|failure| failure.limit), Some(20));
         let lossy = of(&ChildFrame::Completed { value: Some(b"[-0]") }, 1000);
         assert!(words(&lossy).starts_with("lossy: program completion must be lossless JSON: value[0] is -0"));

@@ -92,7 +92,7 @@ impl State {
 
 #[cfg(test)]
 mod tests {
-    use super::{FrameKind, FrameKind::*, State, State::*, Verdict};
+    use super::{FrameKind::*, State::*, Verdict};
 
     #[test]
     fn every_state_and_frame() {

@@ -267,14 +267,10 @@ impl Serving {
         stop: &tokio_util::sync::CancellationToken,
     ) -> End {
         loop {
-            if self.outgoing.flush(&self.stream).is_err() {
-                return End::Gone;
-            }
-            let interest = if self.outgoing.is_empty() {
-                Interest::READABLE
-            } else {
-                Interest::READABLE | Interest::WRITABLE
-            };
+            // A process that takes nothing any more may have answered before: the end is what reading says.
+            let writable = self.outgoing.flush(&self.stream).is_ok() && !self.outgoing.is_empty();
+            let interest =
+                if writable { Interest::READABLE | Interest::WRITABLE } else { Interest::READABLE };
             let deadline = tokio::time::Instant::from_std(self.head_since + plan.deadline);
             tokio::select! {
                 biased;

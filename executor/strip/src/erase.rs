@@ -192,10 +192,28 @@ impl Eraser<'_> {
     /// and is the body of an `if` whose body it was.
     fn declaration(&mut self, span: Span, semicolon: bool) {
         let place = range(span);
+        self.keywords_on_one_line(place.start);
         if semicolon {
             self.edits.mark(place.start, ";");
         }
         self.edits.erase(place, Construct::Declaration);
+    }
+
+    /// Refuses a declaration that the parser put together from words on several lines: to TypeScript, a line break
+    /// after one of these makes it a name.
+    fn keywords_on_one_line(&mut self, start: usize) {
+        let mut at = start;
+        loop {
+            let word = scan::word(self.text, at);
+            if !matches!(word, "export" | "declare" | "abstract" | "type" | "interface" | "namespace" | "module") {
+                return;
+            }
+            let next = scan::skip_trivia(self.text, at + word.len());
+            if word != "export" && scan::has_line_break(self.text, at, next) {
+                return self.refuse(at, format!("`{word}` ends its line here and is no keyword; join the two lines"));
+            }
+            at = next;
+        }
     }
 
     /// Puts a `;` where a statement or field ends in erased text and the line end was its only terminator.
@@ -225,13 +243,37 @@ impl Eraser<'_> {
         let mut at = start;
         while at < key {
             let word = scan::word(self.text, at);
-            if matches!(word, "public" | "private" | "protected" | "readonly" | "override" | "abstract" | "declare") {
+            if is_modifier(word) {
                 self.annotation(at..at + word.len());
                 if at == start {
                     self.edits.mark(at, ";");
                 }
             }
-            at = scan::skip_trivia(self.text, at + word.len().max(1));
+            at = self.next_modifier(at, word);
+        }
+    }
+
+    /// Where the word after a modifier starts. To TypeScript, a line break after one of its own makes it a name.
+    fn next_modifier(&mut self, at: usize, word: &str) -> usize {
+        let next = scan::skip_trivia(self.text, at + word.len().max(1));
+        if is_modifier(word) && scan::has_line_break(self.text, at, next) {
+            self.refuse(at, format!("`{word}` ends its line here and is the name of a field; join the two lines"));
+        }
+        next
+    }
+
+    /// Looks at the modifiers of a member that is blanked whole.
+    fn modifiers_of_erased(&mut self, member: &ClassMember) {
+        let (start, key) = match member {
+            ClassMember::ClassProp(property) => (property.span.lo, property.key.span().lo),
+            ClassMember::Method(method) => (method.span.lo, method.key.span().lo),
+            ClassMember::PrivateMethod(method) => (method.span.lo, method.key.span.lo),
+            ClassMember::Constructor(constructor) => (constructor.span.lo, constructor.key.span().lo),
+            _ => return,
+        };
+        let mut at = offset(start);
+        while at < offset(key) {
+            at = self.next_modifier(at, scan::word(self.text, at));
         }
     }
 
@@ -442,7 +484,21 @@ impl Eraser<'_> {
     fn postfix(&mut self, inner: &Expr, span: Span, construct: Construct) {
         inner.visit_with(self);
         let keyword = scan::skip_trivia(self.text, offset(inner.span().hi));
+        let construct = match construct {
+            // Shown to the parser in another word, see `satisfies`.
+            Construct::As(operator) if scan::word(self.text, keyword) == "satisfies" => Construct::Satisfies(operator),
+            other => other,
+        };
         self.edits.erase(keyword..offset(span.hi), construct);
+    }
+
+    /// Refuses `x as const | y`: to TypeScript, `const | y` is the type.
+    fn const_in_type(&mut self, end: usize) {
+        let at = scan::skip_trivia(self.text, end);
+        let (first, second) = (scan::byte(self.text, at), scan::byte(self.text, at + 1));
+        if matches!(first, b'|' | b'&') && second != first && second != b'=' {
+            self.refuse(at, "`as const` takes what follows it for a part of the type; put parentheses around `x as const`");
+        }
     }
 
     /// Blanks the `<T>` of `<T>x`.
@@ -511,6 +567,7 @@ impl Visit for Eraser<'_> {
                 ClassMember::ClassProp(property) => self.decorators(&property.decorators),
                 _ => {}
             }
+            self.modifiers_of_erased(member);
             return self.declaration(member.span(), true);
         }
         self.member(member);
@@ -531,6 +588,15 @@ impl Visit for Eraser<'_> {
         arrow.params.visit_with(self);
         self.arrow_return_type(arrow);
         arrow.body.visit_with(self);
+    }
+
+    fn visit_setter_prop(&mut self, setter: &SetterProp) {
+        setter.key.visit_with(self);
+        if let Some(this) = &setter.this_param {
+            self.this_parameter(this, Some(offset(setter.param.span().lo)));
+        }
+        setter.param.visit_with(self);
+        setter.body.visit_with(self);
     }
 
     fn visit_binding_ident(&mut self, binding: &BindingIdent) {
@@ -576,6 +642,7 @@ impl Visit for Eraser<'_> {
                 self.postfix(&check.expr, check.span, Construct::Satisfies(operator(&check.expr)));
             }
             Expr::TsConstAssertion(constant) if constant.span.lo == constant.expr.span().lo => {
+                self.const_in_type(offset(constant.span.hi));
                 self.postfix(&constant.expr, constant.span, Construct::As(operator(&constant.expr)));
             }
             Expr::TsConstAssertion(constant) => {
@@ -690,6 +757,11 @@ fn closing(text: &str, from: usize, bracket: u8) -> usize {
         at = scan::skip_trivia(text, at + 1);
     }
     if scan::byte(text, at) == bracket { at + 1 } else { at }
+}
+
+/// Whether a word before a member's name belongs to TypeScript.
+fn is_modifier(word: &str) -> bool {
+    matches!(word, "public" | "private" | "protected" | "readonly" | "override" | "abstract" | "declare")
 }
 
 fn operator(expression: &Expr) -> Option<&'static str> {

@@ -83,17 +83,29 @@ impl VisitMut for Eraser {
         members.visit_mut_children_with(self);
     }
 
+    fn visit_mut_opt_ts_type_ann(&mut self, annotation: &mut Option<Box<TsTypeAnn>>) {
+        *annotation = None;
+    }
+
+    fn visit_mut_opt_ts_type_param_decl(&mut self, parameters: &mut Option<Box<TsTypeParamDecl>>) {
+        *parameters = None;
+    }
+
+    fn visit_mut_opt_ts_type_param_instantiation(&mut self, arguments: &mut Option<Box<TsTypeParamInstantiation>>) {
+        *arguments = None;
+    }
+
+    fn visit_mut_opt_accessibility(&mut self, accessibility: &mut Option<Accessibility>) {
+        *accessibility = None;
+    }
+
     fn visit_mut_class(&mut self, class: &mut Class) {
         class.is_abstract = false;
         class.implements.clear();
-        class.type_params = None;
-        class.super_type_params = None;
         class.visit_mut_children_with(self);
     }
 
     fn visit_mut_class_prop(&mut self, property: &mut ClassProp) {
-        property.accessibility = None;
-        property.type_ann = None;
         property.is_optional = false;
         property.is_override = false;
         property.readonly = false;
@@ -102,8 +114,6 @@ impl VisitMut for Eraser {
     }
 
     fn visit_mut_private_prop(&mut self, property: &mut PrivateProp) {
-        property.accessibility = None;
-        property.type_ann = None;
         property.is_optional = false;
         property.is_override = false;
         property.readonly = false;
@@ -112,21 +122,18 @@ impl VisitMut for Eraser {
     }
 
     fn visit_mut_class_method(&mut self, method: &mut ClassMethod) {
-        method.accessibility = None;
         method.is_optional = false;
         method.is_override = false;
         method.visit_mut_children_with(self);
     }
 
     fn visit_mut_private_method(&mut self, method: &mut PrivateMethod) {
-        method.accessibility = None;
         method.is_optional = false;
         method.is_override = false;
         method.visit_mut_children_with(self);
     }
 
     fn visit_mut_constructor(&mut self, constructor: &mut Constructor) {
-        constructor.accessibility = None;
         constructor.is_optional = false;
         if let Some(ParamOrTsParamProp::Param(first)) = constructor.params.first()
             && is_this(&first.pat)
@@ -136,24 +143,16 @@ impl VisitMut for Eraser {
         constructor.visit_mut_children_with(self);
     }
 
+    fn visit_mut_setter_prop(&mut self, setter: &mut SetterProp) {
+        setter.this_param = None;
+        setter.visit_mut_children_with(self);
+    }
+
     fn visit_mut_function(&mut self, function: &mut Function) {
-        function.type_params = None;
-        function.return_type = None;
         if function.params.first().is_some_and(|first| is_this(&first.pat)) {
             function.params.remove(0);
         }
         function.visit_mut_children_with(self);
-    }
-
-    fn visit_mut_arrow_expr(&mut self, arrow: &mut ArrowExpr) {
-        arrow.type_params = None;
-        arrow.return_type = None;
-        arrow.visit_mut_children_with(self);
-    }
-
-    fn visit_mut_binding_ident(&mut self, binding: &mut BindingIdent) {
-        binding.type_ann = None;
-        binding.id.optional = false;
     }
 
     fn visit_mut_ident(&mut self, ident: &mut Ident) {
@@ -161,45 +160,18 @@ impl VisitMut for Eraser {
     }
 
     fn visit_mut_array_pat(&mut self, pattern: &mut ArrayPat) {
-        pattern.type_ann = None;
         pattern.optional = false;
         pattern.visit_mut_children_with(self);
     }
 
     fn visit_mut_object_pat(&mut self, pattern: &mut ObjectPat) {
-        pattern.type_ann = None;
         pattern.optional = false;
-        pattern.visit_mut_children_with(self);
-    }
-
-    fn visit_mut_rest_pat(&mut self, pattern: &mut RestPat) {
-        pattern.type_ann = None;
         pattern.visit_mut_children_with(self);
     }
 
     fn visit_mut_var_declarator(&mut self, declarator: &mut VarDeclarator) {
         declarator.definite = false;
         declarator.visit_mut_children_with(self);
-    }
-
-    fn visit_mut_call_expr(&mut self, call: &mut CallExpr) {
-        call.type_args = None;
-        call.visit_mut_children_with(self);
-    }
-
-    fn visit_mut_opt_call(&mut self, call: &mut OptCall) {
-        call.type_args = None;
-        call.visit_mut_children_with(self);
-    }
-
-    fn visit_mut_new_expr(&mut self, new: &mut NewExpr) {
-        new.type_args = None;
-        new.visit_mut_children_with(self);
-    }
-
-    fn visit_mut_tagged_tpl(&mut self, tagged: &mut TaggedTpl) {
-        tagged.type_params = None;
-        tagged.visit_mut_children_with(self);
     }
 
     fn visit_mut_expr(&mut self, expression: &mut Expr) {

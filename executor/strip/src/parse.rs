@@ -6,7 +6,7 @@ use deno_ast::swc::common::{BytePos, Span, Spanned};
 use deno_ast::swc::parser::error::Error;
 use deno_ast::swc::parser::{Context, EsSyntax, Lexer, PResult, Parser, StringInput, Syntax, TsSyntax};
 
-use crate::scan;
+use crate::{line_words, satisfies, scan};
 
 /// What the parser could not read.
 #[derive(Clone, Debug)]
@@ -29,7 +29,7 @@ pub(crate) const fn range(span: Span) -> std::ops::Range<usize> {
 
 /// Reads a function body in TypeScript.
 pub(crate) fn typescript(text: &str) -> Result<Module, Fault> {
-    body(text, typescript_syntax(false))
+    line_words::read(text, |text| satisfies::read(text, |text| body(text, typescript_syntax(false))))
 }
 
 /// Reads a function body in TypeScript that may hold JSX.
