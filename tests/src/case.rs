@@ -59,6 +59,9 @@ pub struct Case {
     /// Why not all; required with `engines`.
     #[serde(default)]
     pub engines_reason: String,
+    /// Why engines, or runs, may come to different ones of the expectations; empty: they may not.
+    #[serde(default)]
+    pub may_differ: String,
     /// Runs of it one after the other, each of which must meet the expectation.
     #[serde(default = "one")]
     pub repeat: u32,

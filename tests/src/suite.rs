@@ -87,7 +87,7 @@ impl Report {
     #[must_use]
     pub fn untold_differences(&self, cases: &[LoadedCase]) -> Vec<String> {
         let mut found = Vec::new();
-        for loaded in cases {
+        for loaded in cases.iter().filter(|loaded| loaded.case.may_differ.is_empty()) {
             let own: Vec<_> = self.cases.iter().filter(|report| report.id == loaded.case.id).collect();
             let told = |index: usize| loaded.case.expect.get(index).is_some_and(|e| e.engine.is_some());
             let held: Vec<_> = own.iter().filter_map(|report| report.expectation).collect();
@@ -137,6 +137,14 @@ pub fn differences_page(cases: &[LoadedCase]) -> String {
     }
     if rows == 0 {
         text.push_str("| none | | | |\n");
+    }
+    text.push_str("\n## Left open\n\nCases with several right answers, of which an engine, or one and the same engine from run to run, may give any.\n\n");
+    let mut open = BTreeMap::<&str, Vec<&str>>::new();
+    for LoadedCase { case, .. } in cases.iter().filter(|loaded| !loaded.case.may_differ.is_empty()) {
+        open.entry(&case.may_differ).or_default().push(&case.id);
+    }
+    for (reason, ids) in open {
+        let _ = writeln!(text, "- {reason}: {}", ids.join(", "));
     }
     text
 }
