@@ -27,9 +27,10 @@ install() {
         # Nobody can type a password where there is no terminal.
         [ -t 0 ] || as_root=(sudo -n)
     fi
-    local get=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends)
+    local get=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends)
     # A fresh machine has no package lists yet, an old one has lists of packages that are gone.
-    "${get[@]}" "${packages[@]}" || { "${as_root[@]}" apt-get update -q && "${get[@]}" "${packages[@]}"; }
+    "${get[@]}" "${packages[@]}" 2>/dev/null || { "${as_root[@]}" apt-get update -qq && "${get[@]}" "${packages[@]}"; }
+}
 }
 
 if [ ${#packages[@]} -gt 0 ]; then
