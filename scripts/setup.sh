@@ -31,7 +31,6 @@ install() {
     # A fresh machine has no package lists yet, an old one has lists of packages that are gone.
     "${get[@]}" "${packages[@]}" 2>/dev/null || { "${as_root[@]}" apt-get update -qq && "${get[@]}" "${packages[@]}"; }
 }
-}
 
 if [ ${#packages[@]} -gt 0 ]; then
     echo "setup: installing ${packages[*]}"
