@@ -49,3 +49,8 @@ pub use json::{JsonError, JsonText};
 pub use outcome::{Failure, FailureKind, Outcome, Phases, Position, Usage};
 pub use request::{Budgets, RunId, RunRequest};
 pub use runtime::{CodeRuntime, RunHost};
+
+/// The README's examples, compiled with the tests of the documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;
