@@ -35,17 +35,22 @@ impl Seen {
 
 /// An executor whose only runner is the forger, under the given file name.
 async fn executor_with(name: &str) -> (Executor, tempfile::TempDir) {
+    executor_spawning(name, "exec").await
+}
+
+async fn executor_spawning(name: &str, spawn: &str) -> (Executor, tempfile::TempDir) {
     let folder = tempfile::tempdir().expect("a folder");
     let path: PathBuf = folder.path().join(name);
     std::fs::copy(env!("CARGO_BIN_EXE_hostile-runner"), &path).expect("copied");
-    let table = toml::toml! {
-        spawn = "exec"
+    let mut table = toml::toml! {
         engines = ["quickjs"]
         lockdown_ms = 1000
+        control_ms = 500
+        strip_ms = 500
         frame_bytes_max = 16777216
         output_bytes = 8388608
     };
-    let mut table = table;
+    table.insert("spawn".to_owned(), spawn.into());
     table.insert("runner_quickjs".to_owned(), path.display().to_string().into());
     (Executor::start(&table).await.expect("an executor starts"), folder)
 }
@@ -382,6 +387,83 @@ async fn descriptors_that_are_pushed_on_the_executor_do_not_stay() {
     assert!(after <= before + 3, "{before} descriptors before, {after} after");
 }
 
+/// What becomes of an honest program on this executor: `value`, kind and detail of a failure, or a status.
+async fn fate(executor: &Executor) -> String {
+    let mut client = executor.client().await.expect("a client");
+    let request = v1::StartRun { budgets: Some(short()), ..start("// hostile: honest", &["echo"]) };
+    let mut run = match LiveRun::open(&mut client, [v1::run_request::Message::Start(request)]).await {
+        Err(status) => return format!("status {:?}", status.code()),
+        Ok(run) => run,
+    };
+    loop {
+        match run.next().await {
+            Ok(Some(FromExecutor::Outcome(v1::Outcome { failure: Some(failure), .. }))) => {
+                return format!("{} {}", kind_name(failure.kind), failure.detail);
+            }
+            Ok(Some(FromExecutor::Outcome(_))) => return "value".to_owned(),
+            Ok(Some(FromExecutor::Log(entry))) => panic!("{entry:?}"),
+            Ok(Some(_)) => {}
+            Ok(None) => panic!("no outcome"),
+            Err(error) => return format!("status {error}"),
+        }
+    }
+}
+
+/// Whether nothing ran and the caller is told that the fault is not the program's.
+fn is_infrastructure(fate: &str) -> bool {
+    fate == "worker-exit infrastructure" || fate.to_lowercase().contains("unavailable")
+}
+
+/// A stripping process that lies or dies costs a program, never a wrong one that runs, and never the executor.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stripping_process_is_not_believed() {
+    for name in ["strip-wrong-id", "strip-dies", "strip-junk", "strip-silent", "strip-cut-short"] {
+        let (executor, _folder) = executor_with(name).await;
+        for _ in 0..2 {
+            let fate = fate(&executor).await;
+            assert!(
+                is_infrastructure(&fate) || fate == "exception syntax",
+                "`{name}`: {fate}\n{}",
+                executor.log()
+            );
+        }
+        executor.describe().await.expect("it still answers");
+    }
+    let (executor, _folder) = executor_with("strip-answers-twice").await;
+    for _ in 0..3 {
+        let fate = fate(&executor).await;
+        assert!(fate == "value" || is_infrastructure(&fate), "{fate}");
+    }
+}
+
+/// A zygote names processes that are not its children, or none: nobody is killed, nobody is given the program.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_zygote_is_not_believed() {
+    for name in [
+        "zygote-names-init",
+        "zygote-names-its-parent",
+        "zygote-names-itself",
+        "zygote-names-nobody",
+        "zygote-names-a-group",
+        "zygote-junk",
+        "zygote-exits",
+        "zygote-fails",
+        "zygote-silent",
+    ] {
+        let (mut executor, _folder) = executor_spawning(name, "fork").await;
+        for _ in 0..2 {
+            let fate = fate(&executor).await;
+            assert!(is_infrastructure(&fate), "`{name}`: {fate}\n{}", executor.log());
+        }
+        assert!(
+            executor.ended(Duration::ZERO).await.is_none(),
+            "`{name}` ended the executor\n{}",
+            executor.log()
+        );
+        executor.describe().await.expect("it still answers");
+    }
+}
+
 /// A process that does not say the right thing first is never given a program.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_program_before_a_good_hello() {
@@ -398,29 +480,15 @@ async fn no_program_before_a_good_hello() {
     ] {
         let (executor, _folder) = executor_with(name).await;
         // Given a program, it would answer with a value.
-        let mut client = executor.client().await.expect("a client");
-        let request = v1::StartRun { budgets: Some(short()), ..start("// hostile: honest", &["echo"]) };
-        let opened = LiveRun::open(&mut client, [v1::run_request::Message::Start(request)]).await;
-        let came = match opened {
-            Err(status) => format!("status {:?}", status.code()),
-            Ok(mut run) => loop {
-                match run.next().await {
-                    Ok(Some(FromExecutor::Outcome(outcome))) => {
-                        let failure =
-                            outcome.failure.unwrap_or_else(|| panic!("`{name}` was given a program"));
-                        break format!("{} {}", kind_name(failure.kind), failure.detail);
-                    }
-                    Ok(Some(FromExecutor::Log(entry))) => panic!("`{name}`: {entry:?}"),
-                    Ok(Some(_)) => {}
-                    Ok(None) => panic!("`{name}`: no outcome"),
-                    Err(error) => break format!("status {error}"),
-                }
-            },
-        };
-        let good = ["worker-exit infrastructure", "worker-exit protocol", "worker-exit exit"]
-            .contains(&came.as_str())
-            || came.contains("Unavailable")
-            || came.to_lowercase().contains("unavailable");
+        let came = fate(&executor).await;
+        let good = [
+            "worker-exit infrastructure",
+            "worker-exit protocol",
+            "worker-exit frame_bytes",
+            "worker-exit exit",
+        ]
+        .contains(&came.as_str())
+            || is_infrastructure(&came);
         assert!(good, "`{name}`: {came}");
     }
 }

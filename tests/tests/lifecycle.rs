@@ -142,6 +142,32 @@ async fn nothing_is_left_of_a_caller_that_vanished() {
     gone(&executor, &rest, "a caller that vanished").await;
 }
 
+/// The caller's own deadline travels with the call: at its end the run is over on both sides.
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_left_beyond_a_callers_deadline() {
+    let executor = executor("").await;
+    let rest = at_rest(&executor).await;
+    let engine = executor.engines().await.expect("engines").remove(0);
+    let mut client = executor.client().await.expect("a client");
+    let message = v1::run_request::Message::Start(program("while (true) {}", &engine));
+    let first = v1::RunRequest { message: Some(message) };
+    let (outgoing, receiver) = tokio::sync::mpsc::unbounded_channel();
+    outgoing.send(first).expect("open");
+    let stream = tokio_stream::wrappers::UnboundedReceiverStream::new(receiver);
+    let mut request = tonic::Request::new(stream);
+    request.set_timeout(Duration::from_millis(700));
+    let began = Instant::now();
+    let ended = async {
+        let mut incoming = client.run(request).await?.into_inner();
+        while incoming.message().await?.is_some() {}
+        Ok::<_, tonic::Status>(())
+    };
+    let status = ended.await.expect_err("the deadline passes");
+    assert!(matches!(status.code(), tonic::Code::Cancelled | tonic::Code::DeadlineExceeded), "{status}");
+    assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
+    gone(&executor, &rest, "the caller's deadline").await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_termination_signal_settles_every_run() {
     let mut executor = executor("drain_grace_ms = 200").await;

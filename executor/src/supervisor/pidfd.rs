@@ -8,6 +8,7 @@ use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
 use std::time::Duration;
 
+use nix::sys::wait::{Id, WaitPidFlag, waitid};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
@@ -34,6 +35,17 @@ pub(crate) fn open(pid: i32) -> io::Result<OwnedFd> {
     }
     // SAFETY: the kernel has just returned the descriptor, nobody else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Whether the process is an unreaped child of ours.
+///
+/// # Errors
+/// `ECHILD` if it is not.
+pub(crate) fn check_child(fd: BorrowedFd<'_>) -> io::Result<()> {
+    // Looks without waiting, and leaves an ended child to be reaped.
+    let look = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+    waitid(Id::PIDFd(fd), look)?;
+    Ok(())
 }
 
 /// Watches a descriptor with the runtime's reactor. Must run inside a tokio runtime.

@@ -38,9 +38,16 @@ pub(crate) struct Process {
 
 impl Process {
     /// Takes over our unreaped child. Must run inside a tokio runtime.
+    ///
+    /// The number may come from a zygote, which is not believed: whatever is no child of ours, or is answered for
+    /// already, is refused, for a [`Process`] can be killed.
     pub(crate) fn adopt(pid: i32) -> io::Result<Self> {
-        let fd = pidfd::watch(pidfd::open(pid)?, Interest::READABLE)?;
-        KNOWN.lock().get_or_insert_default().insert(pid);
+        let fd = pidfd::open(pid)?;
+        pidfd::check_child(fd.as_fd())?;
+        let fd = pidfd::watch(fd, Interest::READABLE)?;
+        if !KNOWN.lock().get_or_insert_default().insert(pid) {
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, "the process is known already"));
+        }
         Ok(Self { pid, fd: Some(fd) })
     }
 

@@ -23,14 +23,21 @@ const HONEST: &str = "honest";
 
 fn main() {
     match std::env::args().nth(1).as_deref() {
-        Some("strip") => strip(),
+        Some("strip") => strip(&own_name()),
         Some("once") => once(),
-        role => panic!("no role {role:?}: this runner cannot fork"),
+        Some("zygote") => zygote(&own_name()),
+        role => panic!("no role {role:?}"),
     }
 }
 
-/// Answers every program with itself.
-fn strip() {
+/// The name of its own file.
+fn own_name() -> String {
+    let own = std::env::current_exe().expect("a file");
+    own.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+/// Answers every program with itself, or as its name says.
+fn strip(name: &str) {
     let mut decoder = Decoder::new(u32::MAX);
     let mut booted = false;
     let mut input = std::io::stdin();
@@ -48,19 +55,32 @@ fn strip() {
                 continue;
             }
             let StripRequest { id, program } = StripRequest::decode(frame).expect("a request");
-            let answer = StripAnswer::Stripped {
+            let stripped = |id| StripAnswer::Stripped {
                 id,
                 shape: Shape::Body,
                 source: program.to_owned(),
                 hints: Vec::new(),
             };
-            write_all(CONTROL, &answer.encode());
+            match name {
+                "strip-wrong-id" => write_all(CONTROL, &stripped(id + 1).encode()),
+                "strip-dies" => std::process::exit(1),
+                "strip-junk" => write_all(CONTROL, b"this is no frame at all, is it?"),
+                "strip-silent" => std::thread::sleep(Duration::from_secs(3600)),
+                "strip-cut-short" => {
+                    write_all(CONTROL, &stripped(id).encode()[..7]);
+                    std::process::exit(0);
+                }
+                "strip-answers-twice" => {
+                    write_all(CONTROL, &[stripped(id).encode(), stripped(id).encode()].concat())
+                }
+                _ => write_all(CONTROL, &stripped(id).encode()),
+            }
         }
     }
 }
 
-/// One request, answered by becoming the run's process.
-fn once() {
+/// Boots and says that it is ready.
+fn boot() {
     let mut packet = vec![0; CONTROL_BYTES_MAX];
     let count = recv(CONTROL, &mut packet, MsgFlags::empty()).expect("a boot request");
     BootRequest::decode(&packet[..count]).expect("a boot request");
@@ -74,6 +94,33 @@ fn once() {
         globals: Vec::new(),
     };
     write_all(CONTROL, &ready.encode());
+}
+
+/// Never makes a process; answers as its name says.
+fn zygote(name: &str) {
+    boot();
+    let forked = |pid: i32| ZygoteFrame::Forked { pid }.encode();
+    let own = i32::try_from(std::process::id()).expect("an id");
+    while fork_request().is_some() {
+        match name {
+            "zygote-names-init" => write_all(CONTROL, &forked(1)),
+            "zygote-names-its-parent" => write_all(CONTROL, &forked(nix::unistd::getppid().as_raw())),
+            "zygote-names-itself" => write_all(CONTROL, &forked(own)),
+            "zygote-names-nobody" => write_all(CONTROL, &forked(i32::MAX)),
+            "zygote-names-a-group" => write_all(CONTROL, &forked(-1)),
+            "zygote-junk" => write_all(CONTROL, b"this is no frame at all, is it?"),
+            "zygote-exits" => std::process::exit(1),
+            "zygote-fails" => {
+                write_all(CONTROL, &ZygoteFrame::ForkFailed { step: "clone".to_owned(), errno: 11 }.encode());
+            }
+            _ => std::thread::sleep(Duration::from_secs(3600)),
+        }
+    }
+}
+
+/// One request, answered by becoming the run's process.
+fn once() {
+    boot();
     let Some((request, socket)) = fork_request() else { return };
     let pid = i32::try_from(std::process::id()).expect("an id");
     write_all(CONTROL, &ZygoteFrame::Forked { pid }.encode());
@@ -169,11 +216,9 @@ impl Peer {
     }
 
     fn serve(mut self, request: &ForkRequest) {
-        let own = std::env::current_exe().expect("a file");
-        let name = own.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let layers: LayerSet = Layer::ALL.into_iter().collect();
         let hello = ChildFrame::Hello { version: WIRE_VERSION, nonce: request.nonce, layers };
-        match name.as_str() {
+        match own_name().as_str() {
             "early-log" => self.log("\"early\""),
             "early-completed" => self.complete("\"early\""),
             "early-junk" => self.raw(b"hello, is anybody there?"),
