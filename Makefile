@@ -62,12 +62,13 @@ fmt-check: ## Check the format
 	cargo fmt --all -- --check
 
 .PHONY: lint
-lint: setup ## Clippy on all crates and both engines, the documentation's links, the dependency rules
+lint: setup ## Clippy on all crates and both engines, the dependency rules, what documents name
 	cargo clippy --release --all-targets -- -D warnings
 	cargo clippy --release -p codemode-runner --all-targets -- -D warnings
 	scripts/v8.sh do cargo clippy --release -p codemode-runner --no-default-features --features v8 --all-targets -- -D warnings
 	RUSTDOCFLAGS='-D warnings' cargo doc --release --no-deps --quiet
 	scripts/check_dependencies.py
+	scripts/check_docs.py
 
 .PHONY: gen
 gen: examples ## Write the generated files: proto, configuration reference, engine differences
