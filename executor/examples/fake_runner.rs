@@ -47,7 +47,7 @@ impl Boot {
 
     fn get<'a>(&'a self, key: &str, default: &'a str) -> &'a str {
         let lines = self.0.lines().filter_map(|line| line.split_once('='));
-        lines.filter(|(name, _)| *name == key).map(|(_, value)| value).last().unwrap_or(default)
+        lines.filter(|(name, _)| *name == key).map(|(_, value)| value).next_back().unwrap_or(default)
     }
 }
 

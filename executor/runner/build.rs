@@ -3,6 +3,7 @@
 //! The extensions of deno's crates name their scripts by path, to be read while a snapshot is made; without one they
 //! would be read from the build machine's registry when the runner starts. This copies the texts into the binary.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
@@ -44,8 +45,30 @@ fn main() {
         }
     }
     table.push_str("]\n");
+    println!("cargo::rustc-env=CODEMODE_BUILD_ID={:016x}", build_id());
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     fs::write(out.join("web_scripts.rs"), table).expect("OUT_DIR can be written");
+}
+
+/// Tells this build's sources from any other's: a snapshot fits only the binary that it was made with.
+fn build_id() -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for folder in ["js", "src"] {
+        println!("cargo::rerun-if-changed={folder}");
+        let mut files: Vec<PathBuf> = fs::read_dir(folder)
+            .expect("the crate's folders can be read")
+            .filter_map(|entry| entry.ok().map(|entry| entry.path()))
+            .filter(|path| path.is_file())
+            .collect();
+        files.sort();
+        for file in files {
+            fs::read(file).expect("the crate's files can be read").hash(&mut hasher);
+        }
+    }
+    println!("cargo::rerun-if-changed=../../Cargo.lock");
+    fs::read("../../Cargo.lock").unwrap_or_default().hash(&mut hasher);
+    env::var("PROFILE").unwrap_or_default().hash(&mut hasher);
+    hasher.finish()
 }
 
 /// Name and folder of each package that this build resolves.

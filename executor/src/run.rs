@@ -215,7 +215,7 @@ where
     watch.lap(|phases| &mut phases.fork);
     let unconfirmed = gate(context, &spec, *shape, source, &forked);
     let driven = drive::Drive::new(context, &spec, forked, unconfirmed, wall);
-    let (mut outcome, refusal) = driven.to_the_end(&mut talk, events, watch).await;
+    let (mut outcome, refusal) = driven.conclude(&mut talk, events, watch).await;
     outcome.hints.clone_from(hints);
     report(context, events, outcome, refusal).await;
     drop(slot);

@@ -334,5 +334,5 @@ function tick() {
 }
 
 const theConsole = makeConsole();
-installGlobals();
-return { prepare, start, deliver, deliverError, tick, prepareStack, promiseRejected, promiseHandled, failWith, globalNames };
+// `installGlobals` is the engine's to call, last: what it removes, a start-up snapshot still needs.
+return { installGlobals, prepare, start, deliver, deliverError, tick, prepareStack, promiseRejected, promiseHandled, failWith, globalNames };

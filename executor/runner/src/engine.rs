@@ -17,6 +17,23 @@ use crate::ops;
 const IMPORT_REFUSAL: &str =
     "programs import nothing: there are no modules here; use the language, the web globals and the tools";
 
+/// Where the boot script's answer stands in a snapshot, until it is restored.
+macro_rules! snapshot_global {
+    () => {
+        "__codemode"
+    };
+}
+
+/// Boots the program's world in a runtime that is about to become a snapshot.
+#[cfg(feature = "v8")]
+pub(crate) fn boot_for_snapshot(runtime: &mut JsRuntime) -> Result<(), BootError> {
+    let script = format!("globalThis.{} = {BOOT_SCRIPT}", snapshot_global!());
+    runtime
+        .execute_script("codemode:boot", script)
+        .map(drop)
+        .map_err(|error| BootError::Script(error.to_string()))
+}
+
 /// The boot script's parts, in their order. One function scope holds them all.
 const BOOT_SCRIPT: &str = concat!(
     "(() => { \"use strict\";\n",
@@ -29,6 +46,12 @@ const BOOT_SCRIPT: &str = concat!(
     include_str!("../js/06_intl.js"),
     include_str!("../js/07_program.js"),
     "})()\n",
+);
+
+/// Takes the boot script's answer out of a restored snapshot.
+const RESTORE_SCRIPT: &str = concat!(
+    "(() => { const answer = globalThis.", snapshot_global!(), ";",
+    " delete globalThis.", snapshot_global!(), "; return answer; })()",
 );
 
 /// `(specifier, text)` of each script of the web platform that the boot script loads; made by `build.rs`.
@@ -91,7 +114,7 @@ impl std::fmt::Debug for Engine {
 }
 
 /// Flags of the engine. `--single-threaded` leaves the process with one thread, so that it can fork.
-fn set_flags(jitless: bool) {
+pub(crate) fn set_flags(jitless: bool) {
     let mut flags = vec![
         "codemode-runner".to_owned(),
         "--single-threaded".to_owned(),
@@ -114,20 +137,19 @@ pub(crate) fn version() -> String {
 }
 
 impl Engine {
-    /// Boots the engine and the program's world.
-    pub(crate) fn boot(jitless: bool) -> Result<Self, BootError> {
+    /// Boots the engine and the program's world; from `snapshot`, which [`snapshot::create`](crate::snapshot::create)
+    /// made, in a fraction of the time.
+    pub(crate) fn boot(jitless: bool, snapshot: Option<&'static [u8]>) -> Result<Self, BootError> {
         set_flags(jitless);
-        JsRuntime::init_platform(Some(v8::new_single_threaded_default_platform(false).make_shared()));
-        let blobs = Arc::new(BlobStore::default());
-        let web = deno_web::deno_web::init(blobs, None, false, InMemoryBroadcastChannel::default());
-        let webidl = embed_scripts(deno_webidl::deno_webidl::init(), "ext:deno_webidl/");
-        let web = embed_scripts(web, "ext:deno_web/");
+        JsRuntime::init_platform(Some(platform()));
         let mut runtime = JsRuntime::new(RuntimeOptions {
-            extensions: vec![webidl, web, ops::extension()],
+            extensions: extensions(snapshot.is_none()),
+            startup_snapshot: snapshot,
             ..Default::default()
         });
+        let script = if snapshot.is_some() { RESTORE_SCRIPT } else { BOOT_SCRIPT };
         let answer = runtime
-            .execute_script("codemode:boot", BOOT_SCRIPT)
+            .execute_script("codemode:boot", script)
             .map_err(|error| BootError::Script(error.to_string()))?;
         let (trusted, hooks, globals) = take_functions(&mut runtime, &answer)?;
         HOOKS.with_borrow_mut(|slot| *slot = Some(hooks));
@@ -140,14 +162,30 @@ impl Engine {
     }
 }
 
+/// The engine's platform without threads of its own.
+pub(crate) fn platform() -> v8::SharedRef<v8::Platform> {
+    v8::new_single_threaded_default_platform(false).make_shared()
+}
+
+/// deno's web platform and our ops. A snapshot holds the scripts already.
+pub(crate) fn extensions(with_scripts: bool) -> Vec<Extension> {
+    let blobs = Arc::new(BlobStore::default());
+    let web = deno_web::deno_web::init(blobs, None, false, InMemoryBroadcastChannel::default());
+    vec![
+        embed_scripts(deno_webidl::deno_webidl::init(), "ext:deno_webidl/", with_scripts),
+        embed_scripts(web, "ext:deno_web/", with_scripts),
+        ops::extension(),
+    ]
+}
+
 /// The extension with the scripts embedded in this binary in place of the build machine's files, and no others.
-fn embed_scripts(mut extension: Extension, prefix: &str) -> Extension {
+fn embed_scripts(mut extension: Extension, prefix: &str, with_scripts: bool) -> Extension {
     extension.js_files = Cow::Borrowed(&[]);
     extension.esm_files = Cow::Borrowed(&[]);
     extension.lazy_loaded_esm_files = Cow::Borrowed(&[]);
     extension.lazy_loaded_js_files = WEB_SCRIPTS
         .iter()
-        .filter(|(specifier, _)| specifier.starts_with(prefix))
+        .filter(|(specifier, _)| with_scripts && specifier.starts_with(prefix))
         .map(|(specifier, text)| ExtensionFileSource::new_computed(*specifier, Arc::from(*text)))
         .collect();
     extension
@@ -179,9 +217,12 @@ fn take_functions(
         promise_rejected: function("promiseRejected")?,
         promise_handled: function("promiseHandled")?,
     };
+    let install_globals = function("installGlobals")?;
     let global_names = function("globalNames")?;
-    let names = v8::Local::new(scope, &global_names);
     let undefined = v8::undefined(scope).into();
+    let install = v8::Local::new(scope, &install_globals);
+    install.call(scope, undefined, &[]).ok_or(BootError::Function("installGlobals"))?;
+    let names = v8::Local::new(scope, &global_names);
     let list = names.call(scope, undefined, &[]).ok_or(BootError::Function("globalNames"))?;
     let list: v8::Local<'_, v8::Array> = list.try_cast().map_err(|_| BootError::Function("globalNames"))?;
     let globals = (0..list.length())

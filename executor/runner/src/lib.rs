@@ -1,7 +1,8 @@
 //! The runner: the process that holds untrusted code.
 //!
 //! One binary an engine, three roles by its one argument: `zygote` boots the engine and forks a process for each
-//! run; `once` boots and becomes the run's process itself; `strip` erases types. Only this crate links an engine and
+//! run; `once` boots and becomes the run's process itself; `strip` erases types. A fourth, `snapshot`, belongs to the
+//! build: it prints the start-up snapshot that `once` boots from. Only this crate links an engine and
 //! a parser of programs. Nothing here is trusted by the executor.
 
 mod channel;
@@ -9,6 +10,7 @@ mod engine;
 mod heap;
 mod ops;
 mod program;
+mod snapshot;
 mod stripper;
 mod sys;
 mod zygote;
@@ -25,6 +27,7 @@ pub fn main() -> std::process::ExitCode {
         Some("zygote") => zygote::run(Role::Zygote),
         Some("once") => zygote::run(Role::Once),
         Some("strip") => stripper::run(),
+        Some("snapshot") => snapshot::write(),
         _ => std::process::ExitCode::from(EXIT_USAGE),
     }
 }

@@ -25,6 +25,7 @@ pub(crate) fn run() -> ! {
     let Ok(stream) = claim_stream() else { exit_now(EXIT_STREAM) };
     let mut channel = Channel::new(stream, BOOT_FRAME_BYTES_MAX);
     let boot = receive_boot(&mut channel);
+    codemode_strip::warm_up();
     // No engine runs here, so the tightest of the policies holds.
     let plan = ChildPlan { cpu_seconds: u32::MAX, data_bytes: DATA_BYTES };
     let locked = confine_zygote(&boot, Engine::Quickjs, Role::Strip)

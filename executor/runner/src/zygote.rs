@@ -16,6 +16,7 @@ use crate::channel::Channel;
 use crate::engine::{self, Engine};
 use crate::ops::ENGINE;
 use crate::program;
+use crate::snapshot;
 use crate::sys::{exit_now, mark_forkable};
 
 /// Exit code when the executor closed the control socket: the ordinary end.
@@ -66,9 +67,11 @@ fn receive_boot(control: BorrowedFd<'_>) -> BootRequest {
 fn prepare(role: Role, boot: &BootRequest) -> Result<(Sealed, Engine), Fault> {
     let kind = codemode_lockdown::Engine::of(ENGINE, boot.jitless)
         .ok_or_else(|| Fault { step: "engine".to_owned(), errno: 0 })?;
+    // A zygote boots once for thousands of runs; the process of a single run is worth a snapshot.
+    let snapshot = if role == Role::Once { snapshot::load(boot.jitless) } else { None };
     let confined = confine_zygote(boot, kind, role)?;
-    let mut engine =
-        Engine::boot(boot.jitless).map_err(|error| Fault { step: format!("boot: {error}"), errno: 0 })?;
+    let mut engine = Engine::boot(boot.jitless, snapshot)
+        .map_err(|error| Fault { step: format!("boot: {error}"), errno: 0 })?;
     // QuickJS compiles everything at boot; a rehearsal would only spread its reference counts over more pages.
     if role == Role::Zygote && kind.is_v8() {
         program::rehearse(&mut engine);

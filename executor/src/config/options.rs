@@ -103,7 +103,8 @@ numbers! {
 #[command(
     name = "codemode-executor",
     version,
-    about = "Runs untrusted programs in fresh, locked-down processes"
+    about = "Runs untrusted programs in fresh, locked-down processes",
+    args_override_self = true
 )]
 pub struct Options {
     /// Configuration file, TOML. Only as an argument or in the environment.

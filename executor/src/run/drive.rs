@@ -147,7 +147,7 @@ impl<'a> Drive<'a> {
 
     /// Runs until something ends it, and settles. The answer is sent by the caller of this, after what happened
     /// before it was handed over here.
-    pub(crate) async fn to_the_end<S>(
+    pub(crate) async fn conclude<S>(
         mut self,
         talk: &mut Talk<S>,
         events: &mpsc::Sender<Event>,

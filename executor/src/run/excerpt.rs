@@ -17,7 +17,7 @@ pub fn excerpt(program: &str, line: u32, column: u32) -> String {
         return String::new();
     }
     let first = line.saturating_sub(2);
-    let mut lines = program.split('\n').enumerate().skip(first).take(3).peekable();
+    let lines = program.split('\n').enumerate().skip(first).take(3);
     if program.split('\n').nth(line - 1).is_none() {
         return String::new();
     }
@@ -25,7 +25,7 @@ pub fn excerpt(program: &str, line: u32, column: u32) -> String {
     let at = program.split('\n').nth(line - 1).map_or(0, |text| chars_before(text, column));
     let from = at.saturating_sub(WINDOW_CHARS / 2);
     let mut out = String::new();
-    while let Some((index, text)) = lines.next() {
+    for (index, text) in lines {
         if index > line {
             break;
         }

@@ -1,11 +1,10 @@
-//! Rules of the language that the parser does not check and the engine would only report later, or would read
-//! differently: names declared twice, and HTML-like comments.
+//! A rule of the language that the parser does not check and the engine would only report later: no name is declared
+//! twice in one scope.
 
 use std::collections::HashMap;
 
 use deno_ast::swc::ast::*;
 use deno_ast::swc::atoms::Atom;
-use deno_ast::swc::common::Spanned;
 use deno_ast::swc::ecma_visit::{Visit, VisitWith};
 
 use crate::parse::offset;
@@ -150,21 +149,6 @@ impl Checker<'_> {
             }
         }
     }
-
-    /// `<!--` is three operators to a parser of modules and a comment to an engine that reads a script.
-    fn html_comment(&mut self, binary: &BinExpr) {
-        if !matches!(binary.op, BinaryOp::Lt | BinaryOp::LShift) {
-            return;
-        }
-        let at = scan::skip_trivia(self.source, offset(binary.left.span().hi));
-        let operator = self.source.get(at..).unwrap_or_default();
-        if operator.starts_with("<!--") || operator.starts_with("<<!--") {
-            self.refuse(
-                at,
-                "`<!--` starts an HTML-like comment in JavaScript; write `< !(--x)` with spaces".to_owned(),
-            );
-        }
-    }
 }
 
 impl Visit for Checker<'_> {
@@ -244,19 +228,12 @@ impl Visit for Checker<'_> {
     }
 
     fn visit_catch_clause(&mut self, clause: &CatchClause) {
-        let mut scope = Scope::block();
         // `var e` may stand in `catch (e)`; `let e` may not, nor a name twice in a pattern.
-        self.scopes.push(scope);
-        self.parameters(clause.param.iter());
-        clause.param.visit_with(self);
-        clause.body.stmts.visit_with(self);
-        scope = self.scopes.pop().unwrap_or_else(Scope::block);
-        drop(scope);
-    }
-
-    fn visit_bin_expr(&mut self, binary: &BinExpr) {
-        self.html_comment(binary);
-        binary.visit_children_with(self);
+        self.inside(Scope::block(), |checker| {
+            checker.parameters(clause.param.iter());
+            clause.param.visit_with(checker);
+            clause.body.stmts.visit_with(checker);
+        });
     }
 }
 

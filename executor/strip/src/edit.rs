@@ -78,7 +78,8 @@ impl Edits {
         blanks.sort_by_key(|range| range.start);
         let mut marks = self.marks.clone();
         marks.sort_by_key(|(at, _)| *at);
-        let mut writer = Writer { text, out: String::with_capacity(text.len() + self.tail.len()), at: 0, marks, next: 0 };
+        let mut writer =
+            Writer { text, out: String::with_capacity(text.len() + self.tail.len()), at: 0, marks, next: 0 };
         for range in blanks {
             writer.keep_until(range.start);
             writer.blank_until(range.end);

@@ -126,7 +126,9 @@ impl Eraser<'_> {
                 self.declaration(declaration.span(), !plan.is_expression());
             }
             ModuleDecl::ExportDefaultDecl(export) => match &export.decl {
-                DefaultDecl::TsInterfaceDecl(_) => self.declaration(declaration.span(), !plan.is_expression()),
+                DefaultDecl::TsInterfaceDecl(_) => {
+                    self.declaration(declaration.span(), !plan.is_expression())
+                }
                 DefaultDecl::Fn(function) if function.function.body.is_none() => {
                     self.declaration(declaration.span(), !plan.is_expression());
                 }
@@ -165,7 +167,9 @@ impl Eraser<'_> {
                     self.edits.blank(start..value);
                     self.edits.append(&format!("return {name};"));
                 }
-                DefaultExport::Expression if scan::has_line_break(self.text, start, value) => self.refuse(start, EXPORT),
+                DefaultExport::Expression if scan::has_line_break(self.text, start, value) => {
+                    self.refuse(start, EXPORT)
+                }
                 DefaultExport::Expression => {
                     self.edits.blank(start..value);
                     self.edits.mark(start, "return");
@@ -205,12 +209,18 @@ impl Eraser<'_> {
         let mut at = start;
         loop {
             let word = scan::word(self.text, at);
-            if !matches!(word, "export" | "declare" | "abstract" | "type" | "interface" | "namespace" | "module") {
+            if !matches!(
+                word,
+                "export" | "declare" | "abstract" | "type" | "interface" | "namespace" | "module"
+            ) {
                 return;
             }
             let next = scan::skip_trivia(self.text, at + word.len());
             if word != "export" && scan::has_line_break(self.text, at, next) {
-                return self.refuse(at, format!("`{word}` ends its line here and is no keyword; join the two lines"));
+                return self.refuse(
+                    at,
+                    format!("`{word}` ends its line here and is no keyword; join the two lines"),
+                );
             }
             at = next;
         }
@@ -257,7 +267,10 @@ impl Eraser<'_> {
     fn next_modifier(&mut self, at: usize, word: &str) -> usize {
         let next = scan::skip_trivia(self.text, at + word.len().max(1));
         if is_modifier(word) && scan::has_line_break(self.text, at, next) {
-            self.refuse(at, format!("`{word}` ends its line here and is the name of a field; join the two lines"));
+            self.refuse(
+                at,
+                format!("`{word}` ends its line here and is the name of a field; join the two lines"),
+            );
         }
         next
     }
@@ -333,7 +346,9 @@ impl Eraser<'_> {
         let place = range(parameters.span);
         let parenthesis = scan::skip_trivia(self.text, place.end);
         self.edits.erase(place.clone(), Construct::TypeParameters);
-        if scan::byte(self.text, parenthesis) == b'(' && scan::has_line_break(self.text, place.start, parenthesis) {
+        if scan::byte(self.text, parenthesis) == b'('
+            && scan::has_line_break(self.text, place.start, parenthesis)
+        {
             self.edits.mark(place.start, "(");
             self.edits.blank(parenthesis..parenthesis + 1);
         }
@@ -348,7 +363,9 @@ impl Eraser<'_> {
         if !scan::has_line_break(self.text, parenthesis, place.end) {
             return;
         }
-        let Some(last) = self.text.get(..place.end).and_then(|before| before.char_indices().last()) else { return };
+        let Some(last) = self.text.get(..place.end).and_then(|before| before.char_indices().last()) else {
+            return;
+        };
         self.edits.blank(parenthesis..parenthesis + 1);
         self.edits.mark(last.0, ")");
     }
@@ -486,7 +503,9 @@ impl Eraser<'_> {
         let keyword = scan::skip_trivia(self.text, offset(inner.span().hi));
         let construct = match construct {
             // Shown to the parser in another word, see `satisfies`.
-            Construct::As(operator) if scan::word(self.text, keyword) == "satisfies" => Construct::Satisfies(operator),
+            Construct::As(operator) if scan::word(self.text, keyword) == "satisfies" => {
+                Construct::Satisfies(operator)
+            }
             other => other,
         };
         self.edits.erase(keyword..offset(span.hi), construct);
@@ -516,10 +535,7 @@ impl Visit for Eraser<'_> {
             return self.declaration(statement.span(), true);
         }
         statement.visit_children_with(self);
-        if matches!(
-            statement,
-            Stmt::Expr(_) | Stmt::Return(_) | Stmt::Throw(_) | Stmt::Decl(Decl::Var(_))
-        ) {
+        if matches!(statement, Stmt::Expr(_) | Stmt::Return(_) | Stmt::Throw(_) | Stmt::Decl(Decl::Var(_))) {
             self.end_statement(statement.span());
         }
     }
@@ -785,4 +801,5 @@ const DECORATOR: &str = "a decorator has run-time meaning that the engine does n
                          e.g. `const run = log(function run() { … })`";
 const ACCESSOR: &str = "`accessor` fields are not supported; write a field, or a `get` and a `set` method";
 const JSX: &str = "JSX is not supported; build the text or the object with plain code";
-const USING: &str = "`using` is not supported; write `const x = …; try { … } finally { x[Symbol.dispose](); }`";
+const USING: &str =
+    "`using` is not supported; write `const x = …; try { … } finally { x[Symbol.dispose](); }`";

@@ -18,9 +18,10 @@ pub(crate) fn explain(text: &str, fault: &Fault) -> Refusal {
     if let Some(fence) = fence(text) {
         return Refusal::at(text, fence, MARKDOWN);
     }
-    match foreign_line(text) {
-        Some((_, what)) => {
-            let message = format!("the program must be TypeScript, and this looks like {what}: {}", fault.message);
+    match foreign(text, fault.offset) {
+        Some(what) => {
+            let message =
+                format!("the program must be TypeScript, and this looks like {what}: {}", fault.message);
             Refusal::at(text, fault.offset, message)
         }
         None => Refusal::at(text, fault.offset, fault.message.clone()),
@@ -78,25 +79,48 @@ fn fence(text: &str) -> Option<usize> {
     None
 }
 
-/// The first line that says what language this is.
-fn foreign_line(text: &str) -> Option<(usize, &'static str)> {
-    let mut at = 0;
-    for line in text.lines() {
-        if let Some(what) = language(line.trim()) {
-            return Some((at, what));
-        }
-        at += line.len() + 1;
-    }
-    None
+/// What language the text is in, by its first line of code or the line that could not be read.
+fn foreign(text: &str, fault: usize) -> Option<&'static str> {
+    let before = text.get(..fault).unwrap_or(text);
+    let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+    let faulty = text.get(line_start..).unwrap_or_default().lines().next().unwrap_or_default();
+    let mut lines =
+        text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with(['#', '/', '*']));
+    lines.next().and_then(language).or_else(|| language(faulty.trim()))
 }
+
+/// A program that reads as TypeScript and is one shell command all the same: `pwd`, `ls -la`.
+pub(crate) fn shell_command(text: &str, tree: &Module) -> Option<Refusal> {
+    let [ModuleItem::Stmt(Stmt::Expr(statement))] = tree.body.as_slice() else { return None };
+    let command = match &*statement.expr {
+        Expr::Ident(command) => command,
+        Expr::Bin(BinExpr { op: BinaryOp::Sub, left, right, .. }) if right.is_ident() => left.as_ident()?,
+        _ => return None,
+    };
+    let message = format!("the program must be TypeScript, and this looks like {SHELL}: `{}`", command.sym);
+    COMMANDS.contains(&&*command.sym).then(|| Refusal::at(text, offset(command.span.lo), message))
+}
+
+const SHELL: &str = "a shell command";
+
+/// Commands that are tried where a program is expected.
+const COMMANDS: [&str; 24] = [
+    "awk", "cat", "cd", "chmod", "cp", "curl", "date", "df", "du", "env", "find", "git", "grep", "ls",
+    "mkdir", "mv", "npm", "ps", "pwd", "rm", "sed", "sudo", "top", "whoami",
+];
 
 fn language(line: &str) -> Option<&'static str> {
     let mut words = line.split_whitespace();
     let first = words.next()?;
     let second = words.next().unwrap_or_default();
-    let plain = |word: &str| !word.is_empty() && word.chars().all(|c| c.is_alphanumeric() || "_.,".contains(c));
+    let plain =
+        |word: &str| !word.is_empty() && word.chars().all(|c| c.is_alphanumeric() || "_.,".contains(c));
     let python = match first {
-        "import" => plain(second) && words.next().is_none_or(|third| third == "as" || plain(third)) && !line.ends_with(';'),
+        "import" => {
+            plain(second)
+                && words.next().is_none_or(|third| third == "as" || plain(third))
+                && !line.ends_with(';')
+        }
         "from" => plain(second) && words.next() == Some("import"),
         "def" | "class" | "elif" | "except" | "with" => line.ends_with(':'),
         "for" => line.ends_with(':') && line.contains(" in "),
@@ -108,14 +132,12 @@ fn language(line: &str) -> Option<&'static str> {
         return Some("Python");
     }
     let shell = match first {
-        "ls" | "cat" | "cd" | "grep" | "curl" | "mkdir" | "rm" | "cp" | "mv" | "git" | "npm" | "npx" | "pip" | "sudo"
-        | "chmod" | "find" | "sed" | "awk" | "export" | "source" => {
-            second.starts_with(['-', '/', '.', '~', '$']) || (plain(second) && first != "export")
-        }
         "echo" => !second.is_empty() && !second.starts_with(['(', '=', '.']),
+        "export" | "source" | "pip" | "npx" => second.contains('=') || plain(second) && first != "export",
+        _ if COMMANDS.contains(&first) => second.starts_with(['-', '/', '.', '~', '$']) || plain(second),
         _ => false,
     };
-    shell.then_some("a shell command")
+    shell.then_some(SHELL)
 }
 
 const JSON: &str = "the program is a JSON object, not TypeScript; send the code itself";

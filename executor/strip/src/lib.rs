@@ -53,16 +53,30 @@ pub enum StripResult {
 
 /// Erases the types of one program, or says why it cannot run.
 ///
-/// Never panics, and needs no more than 256 MiB of stack, which it maps for itself and touches only as far as the program is deep.
+/// Never panics. Maps 256 MiB of stack for the time of the call and touches as much of it as the program is deep. A
+/// program built to be deep in a way that the scan for brackets does not see can still overflow it, and one built to
+/// make the parser try and try again can take long: call this where the process may die and its time is bounded.
 #[must_use]
 pub fn strip(program: &str) -> StripResult {
-    nesting::on_deep_stack(|| match stations(program) {
-        Ok(stripped) => stripped,
-        Err(refusal) => {
+    let answer = std::panic::catch_unwind(|| nesting::on_deep_stack(|| stations(program)));
+    match answer {
+        Ok(Ok(stripped)) => stripped,
+        Ok(Err(refusal)) => {
             let (line, column) = refusal.place;
             StripResult::Refused { message: refusal.to_string(), line, column }
         }
-    })
+        Err(_) => StripResult::Refused {
+            message: "the program is beyond what the parser can read; write it more plainly".to_owned(),
+            line: 0,
+            column: 0,
+        },
+    }
+}
+
+/// Does once what the first program would do: to be called before a process gives up the right to open files, since
+/// finding the end of the main stack reads `/proc/self/maps`.
+pub fn warm_up() {
+    let _ = strip("const x: number = 1; return [`${x}`, /x/u, x as unknown] satisfies unknown[];");
 }
 
 fn stations(program: &str) -> Result<StripResult, Refusal> {
@@ -72,7 +86,10 @@ fn stations(program: &str) -> Result<StripResult, Refusal> {
         Ok(tree) => tree,
         Err(fault) => parse::lone_function(&text).ok_or_else(|| foreign::explain(&text, &fault))?,
     };
-    let plan = shape::plan(&text, &tree)?;
+    if let Some(refusal) = foreign::shell_command(&text, &tree) {
+        return Err(refusal);
+    }
+    let plan = shape::plan(&tree);
     let hints = shape::hints(&tree, &plan);
     let edits = erase::erase(&text, &tree, &plan)?;
     let source = edits.apply(&text);

@@ -29,9 +29,10 @@ pub(crate) fn read(text: &str, parse: impl Fn(&str) -> Result<Module, Fault>) ->
     }
     let tree = parse(text)?;
     match find(text).into_iter().find(|(at, _)| starts_declaration(&tree, *at)) {
-        Some((at, word)) => {
-            Err(Fault { message: format!("`{word}` ends its line here and is no keyword; join the two lines"), offset: at })
-        }
+        Some((at, word)) => Err(Fault {
+            message: format!("`{word}` ends its line here and is no keyword; join the two lines"),
+            offset: at,
+        }),
         None => Ok(tree),
     }
 }
@@ -78,7 +79,9 @@ fn continues_name(c: char) -> bool {
 }
 
 fn starts_name(text: &str, at: usize) -> bool {
-    text.get(at..).and_then(|rest| rest.chars().next()).is_some_and(|c| continues_name(c) && !c.is_ascii_digit())
+    text.get(at..)
+        .and_then(|rest| rest.chars().next())
+        .is_some_and(|c| continues_name(c) && !c.is_ascii_digit())
 }
 
 /// The text with `$` for the first letter of each word.

@@ -1,100 +1,114 @@
 //! The parser, the tree's visitors and its destructor call themselves once for each level of nesting. Here is the
 //! stack they run on, and the refusal of what would not fit.
+//!
+//! The scan below knows strings, comments and templates, not regular expressions: because of one it may misjudge the
+//! rest of a line, or of a template. That is harmless: what it lets through too deep ends the stripping process, which
+//! its owner starts again, and nothing near an ordinary program comes close to the limits.
 
 use crate::refusal::Refusal;
 
 /// Stack for one program, bytes; mapped for each and touched only as far as the program is deep.
-pub(crate) const STACK_BYTES: usize = 256 * 1024 * 1024;
+const STACK_BYTES: usize = 256 * 1024 * 1024;
 
-/// Deepest nesting of brackets. Far beyond what is written by hand or by models, far from what the stack holds.
-pub(crate) const BRACKETS_MAX: usize = 2_000;
+/// Deepest nesting of brackets.
+const BRACKETS_MAX: usize = 2_000;
+
+/// Most operators that nest to the right (`=>`, `<`, `**`) without a `;`, `,` or `}` between them.
+const CHAIN_MAX: usize = 10_000;
 
 /// Runs a program's stations on a stack of [`STACK_BYTES`].
 pub(crate) fn on_deep_stack<R>(work: impl FnOnce() -> R) -> R {
     stacker::grow(STACK_BYTES, work)
 }
 
-/// Refuses a text whose brackets are nested deeper than [`BRACKETS_MAX`].
+/// Refuses a text that is nested deeper than the stack may hold.
 pub(crate) fn check(text: &str) -> Result<(), Refusal> {
-    let mut scanner = Scanner { bytes: text.as_bytes(), at: 0, depth: 0, templates: Vec::new() };
+    let mut scanner = Scanner { bytes: text.as_bytes(), at: 0, depth: 0, chain: 0, templates: Vec::new() };
     match scanner.too_deep() {
-        Some(at) => Err(Refusal::at(
-            text,
-            at,
-            format!("nested too deeply: more than {BRACKETS_MAX} brackets are open here; build the value step by step"),
-        )),
+        Some(at) => {
+            let message = if scanner.depth > BRACKETS_MAX {
+                format!(
+                    "nested too deeply: more than {BRACKETS_MAX} brackets are open here; build the value step by step"
+                )
+            } else {
+                format!(
+                    "nested too deeply: more than {CHAIN_MAX} operators in one expression; split it into statements"
+                )
+            };
+            Err(Refusal::at(text, at, message))
+        }
         None => Ok(()),
     }
 }
 
-/// Counts open brackets outside of strings, comments and template text. It does not know regular expressions: what it
-/// misjudges because of one is a line, or a template too much or too few.
+/// Counts what nests, outside of strings, comments and template text.
 struct Scanner<'a> {
     bytes: &'a [u8],
     at: usize,
     depth: usize,
+    chain: usize,
     /// Depths at which a `}` goes back to template text.
     templates: Vec<usize>,
 }
 
 impl Scanner<'_> {
+    /// Offset of the first byte that is too deep.
     fn too_deep(&mut self) -> Option<usize> {
         while let Some(&byte) = self.bytes.get(self.at) {
+            let next = self.bytes.get(self.at + 1).copied().unwrap_or(0);
             match byte {
-                b'(' | b'[' | b'{' => {
-                    self.depth += 1;
-                    if self.depth > BRACKETS_MAX {
-                        return Some(self.at);
-                    }
-                }
+                b'(' | b'[' | b'{' => self.depth += 1,
                 b'}' if self.templates.last() == Some(&self.depth) => {
                     self.templates.pop();
                     self.depth = self.depth.saturating_sub(1);
-                    self.at += 1;
                     self.template();
-                    continue;
                 }
-                b')' | b']' | b'}' => self.depth = self.depth.saturating_sub(1),
+                b')' | b']' => self.depth = self.depth.saturating_sub(1),
+                b'}' => {
+                    self.depth = self.depth.saturating_sub(1);
+                    self.chain = 0;
+                }
+                b';' | b',' => self.chain = 0,
+                b'<' => self.chain += 1,
+                b'=' if next == b'>' => self.chain += 1,
+                b'*' if next == b'*' => self.chain += 1,
                 b'"' | b'\'' => self.string(byte),
-                b'`' => {
-                    self.at += 1;
-                    self.template();
-                    continue;
-                }
-                b'/' => self.comment(),
+                b'`' => self.template(),
+                b'/' if next == b'/' => self.line_comment(),
+                b'/' if next == b'*' => self.block_comment(),
                 _ => {}
+            }
+            if self.depth > BRACKETS_MAX || self.chain > CHAIN_MAX {
+                return Some(self.at);
             }
             self.at += 1;
         }
         None
     }
 
-    /// Stops on the closing quote, or at the end of the line.
+    /// From a quote to the one that closes it, or to the end of the line.
     fn string(&mut self, quote: u8) {
-        let start = self.at;
         while let Some(&byte) = self.bytes.get(self.at + 1) {
             match byte {
                 b'\n' => return,
                 b'\\' => self.at += 1,
-                _ if byte == quote => {
-                    self.at += 1;
-                    return;
-                }
                 _ => {}
             }
             self.at += 1;
+            if byte == quote {
+                return;
+            }
         }
-        self.at = self.at.max(start);
     }
 
-    /// Stops after the closing back-tick, or after `${`.
+    /// From a back-tick, or a `}` that ends a hole, to the closing back-tick or the next hole's `{`.
     fn template(&mut self) {
-        while let Some(&byte) = self.bytes.get(self.at) {
+        while let Some(&byte) = self.bytes.get(self.at + 1) {
             self.at += 1;
             match byte {
                 b'`' => return,
                 b'\\' => self.at += 1,
-                b'$' if self.bytes.get(self.at) == Some(&b'{') => {
+                b'$' if self.bytes.get(self.at + 1) == Some(&b'{') => {
                     self.at += 1;
                     self.depth += 1;
                     self.templates.push(self.depth);
@@ -105,26 +119,51 @@ impl Scanner<'_> {
         }
     }
 
-    /// Stops on the last byte of a comment, if one starts here.
-    fn comment(&mut self) {
-        match self.bytes.get(self.at + 1) {
-            Some(b'/') => {
-                while self.bytes.get(self.at + 1).is_some_and(|byte| *byte != b'\n') {
-                    self.at += 1;
-                }
-            }
-            Some(b'*') => {
-                self.at += 2;
-                while self.at < self.bytes.len() {
-                    if self.bytes.get(self.at..self.at + 2) == Some(b"*/") {
-                        self.at += 1;
-                        return;
-                    }
-                    self.at += 1;
-                }
-            }
-            _ => {}
+    fn line_comment(&mut self) {
+        while self.bytes.get(self.at + 1).is_some_and(|byte| *byte != b'\n') {
+            self.at += 1;
+        }
+    }
+
+    fn block_comment(&mut self) {
+        self.at += 3;
+        while self.at < self.bytes.len() && self.bytes.get(self.at - 1..=self.at) != Some(b"*/") {
+            self.at += 1;
         }
     }
 }
 
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused_at(text: &str) -> Option<(u32, u32)> {
+        check(text).err().map(|refusal| refusal.place)
+    }
+
+    #[test]
+    fn brackets_count_where_they_are_code() {
+        assert_eq!(refused_at(&"(".repeat(BRACKETS_MAX)), None);
+        assert_eq!(refused_at(&"(".repeat(BRACKETS_MAX + 1)), Some((1, 2_001)));
+        assert_eq!(refused_at(&"`${".repeat(BRACKETS_MAX + 1)), Some((1, 6_003)));
+        assert_eq!(refused_at(&"{}".repeat(9_000)), None);
+        assert_eq!(refused_at(&format!("'{0}' + \"{0}\" + `{0}` // {0}", "(".repeat(9_000))), None);
+        assert_eq!(refused_at(&format!("/*{0}\n{0}*/ `${{1}}{0}`", "[".repeat(9_000))), None);
+        assert_eq!(refused_at(&format!("'\\'{}'", "(".repeat(9_000))), None);
+    }
+
+    #[test]
+    fn chains_end_with_statements() {
+        assert_eq!(refused_at(&"a=>".repeat(CHAIN_MAX)), None);
+        assert!(refused_at(&"a=>".repeat(CHAIN_MAX + 1)).is_some());
+        assert_eq!(refused_at(&"x = a < b;\n".repeat(CHAIN_MAX * 2)), None);
+        assert_eq!(refused_at(&"f(a => b, 2 ** 3)\n".repeat(CHAIN_MAX * 2)), None);
+    }
+
+    #[test]
+    fn unfinished_tokens_end_the_scan() {
+        for text in ["'", "\"\\", "`", "`${", "/*", "/", "//", "`\\", "/* *", "'\n(", "}", "`${`${}`"] {
+            assert_eq!(refused_at(text), None, "{text}");
+        }
+    }
+}

@@ -79,7 +79,8 @@ impl VisitMut for Eraser {
     }
 
     fn visit_mut_class_members(&mut self, members: &mut Vec<ClassMember>) {
-        members.retain(|member| !erase::is_type_only_member(member) && !matches!(member, ClassMember::Empty(_)));
+        members
+            .retain(|member| !erase::is_type_only_member(member) && !matches!(member, ClassMember::Empty(_)));
         members.visit_mut_children_with(self);
     }
 
@@ -91,7 +92,10 @@ impl VisitMut for Eraser {
         *parameters = None;
     }
 
-    fn visit_mut_opt_ts_type_param_instantiation(&mut self, arguments: &mut Option<Box<TsTypeParamInstantiation>>) {
+    fn visit_mut_opt_ts_type_param_instantiation(
+        &mut self,
+        arguments: &mut Option<Box<TsTypeParamInstantiation>>,
+    ) {
         *arguments = None;
     }
 

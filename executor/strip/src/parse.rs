@@ -3,7 +3,7 @@
 
 use deno_ast::swc::ast::{EsVersion, Expr, ExprStmt, Module, ModuleItem, Stmt};
 use deno_ast::swc::common::{BytePos, Span, Spanned};
-use deno_ast::swc::parser::error::Error;
+use deno_ast::swc::parser::error::{Error, SyntaxError};
 use deno_ast::swc::parser::{Context, EsSyntax, Lexer, PResult, Parser, StringInput, Syntax, TsSyntax};
 
 use crate::{line_words, satisfies, scan};
@@ -75,7 +75,8 @@ const fn typescript_syntax(tsx: bool) -> Syntax {
 
 fn body(text: &str, syntax: Syntax) -> Result<Module, Fault> {
     with_parser(text, syntax, |parser| {
-        let context = parser.ctx() | Context::InFunction | Context::InsideNonArrowFunctionScope | Context::InAsync;
+        let context =
+            parser.ctx() | Context::InFunction | Context::InsideNonArrowFunctionScope | Context::InAsync;
         parser.set_ctx(context);
         parser.parse_module()
     })
@@ -83,7 +84,8 @@ fn body(text: &str, syntax: Syntax) -> Result<Module, Fault> {
 
 fn expression(text: &str, syntax: Syntax) -> Result<Module, Fault> {
     let expression = with_parser(text, syntax, |parser| {
-        let context = parser.ctx() | Context::InAsync | Context::Strict | Context::Module | Context::CanBeModule;
+        let context =
+            parser.ctx() | Context::InAsync | Context::Strict | Context::Module | Context::CanBeModule;
         parser.set_ctx(context | Context::IncludeInExpr);
         parser.parse_expr()
     })?;
@@ -124,5 +126,27 @@ fn with_parser<T>(
 }
 
 fn fault(text: &str, error: &Error) -> Fault {
-    Fault { message: error.kind().msg().into_owned(), offset: offset(error.span().lo).min(text.len()) }
+    Fault { message: words(error), offset: offset(error.span().lo).min(text.len()) }
+}
+
+/// The parser's words, or clearer ones.
+fn words(error: &Error) -> String {
+    match error.kind() {
+        SyntaxError::WithInStrict | SyntaxError::TS2410 => {
+            "`with` is not allowed in strict code; name the object: `const o = …; o.x`".to_owned()
+        }
+        SyntaxError::LegacyOctal | SyntaxError::TS1085 | SyntaxError::LegacyDecimal => {
+            "numbers may not start with 0; write `0o17` for an octal one".to_owned()
+        }
+        SyntaxError::LegacyCommentInModule => {
+            "`<!--` and `-->` start HTML-like comments in JavaScript; write `//`, or put spaces between the operators"
+                .to_owned()
+        }
+        SyntaxError::TS2406 | SyntaxError::NotSimpleAssign => "this cannot be assigned to".to_owned(),
+        SyntaxError::Unexpected { got, expected } if expected.len() > 60 => {
+            format!("unexpected `{got}`, expected an expression or a type")
+        }
+        SyntaxError::WithLabel { inner, .. } => words(inner),
+        kind => kind.msg().into_owned(),
+    }
 }

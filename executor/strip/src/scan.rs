@@ -7,7 +7,8 @@ pub(crate) const fn is_line_terminator(c: char) -> bool {
 
 /// Whether a character is white space in ECMAScript, line terminators aside.
 fn is_space(c: char) -> bool {
-    matches!(c, '\t' | '\u{b}' | '\u{c}' | ' ' | '\u{a0}' | '\u{feff}') || (!c.is_ascii() && c.is_whitespace())
+    matches!(c, '\t' | '\u{b}' | '\u{c}' | ' ' | '\u{a0}' | '\u{feff}')
+        || (!c.is_ascii() && c.is_whitespace())
 }
 
 /// Offset of the first byte at or after `from` that is neither white space nor comment; the text's length if none is.

@@ -7,7 +7,6 @@ use deno_ast::swc::ecma_visit::{Visit, VisitWith};
 use codemode_wire::message::Shape;
 
 use crate::erase;
-use crate::refusal::Refusal;
 
 /// How the text is left for the engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,23 +45,25 @@ impl Plan {
 }
 
 /// Decides how a program is run.
-pub(crate) fn plan(_text: &str, tree: &Module) -> Result<Plan, Refusal> {
-    let kept: Vec<(usize, &ModuleItem)> = tree.body.iter().enumerate().filter(|(_, item)| is_kept(item)).collect();
+pub(crate) fn plan(tree: &Module) -> Plan {
+    let kept: Vec<(usize, &ModuleItem)> =
+        tree.body.iter().enumerate().filter(|(_, item)| is_kept(item)).collect();
     if let [(_, only)] = kept.as_slice()
         && is_lone_function(only)
     {
-        return Ok(Plan::Function);
+        return Plan::Function;
     }
-    let Some((index, export)) = kept.iter().find_map(|(index, item)| Some((*index, default_export(item)?))) else {
-        return Ok(Plan::Body);
+    let Some((index, export)) = kept.iter().find_map(|(index, item)| Some((*index, default_export(item)?)))
+    else {
+        return Plan::Body;
     };
-    Ok(match export {
+    match export {
         Exported::Declaration(name) => Plan::Factory(DefaultExport::Declaration(name), index),
         Exported::Value(value) if is_last(tree, index) && is_function(tree, value) => {
             Plan::Factory(DefaultExport::Expression, index)
         }
         Exported::Value(_) => Plan::Body,
-    })
+    }
 }
 
 enum Exported<'a> {
@@ -84,8 +85,12 @@ fn default_export(item: &ModuleItem) -> Option<Exported<'_>> {
 /// Whether an item does anything when the program runs.
 fn is_kept(item: &ModuleItem) -> bool {
     match item {
-        ModuleItem::Stmt(statement) => !erase::is_type_only(statement) && !matches!(statement, Stmt::Empty(_)),
-        ModuleItem::ModuleDecl(ModuleDecl::ExportDecl(export)) => !erase::declaration_is_type_only(&export.decl),
+        ModuleItem::Stmt(statement) => {
+            !erase::is_type_only(statement) && !matches!(statement, Stmt::Empty(_))
+        }
+        ModuleItem::ModuleDecl(ModuleDecl::ExportDecl(export)) => {
+            !erase::declaration_is_type_only(&export.decl)
+        }
         ModuleItem::ModuleDecl(ModuleDecl::ExportDefaultDecl(export)) => match &export.decl {
             DefaultDecl::TsInterfaceDecl(_) => false,
             DefaultDecl::Fn(function) => function.function.body.is_some(),
@@ -99,7 +104,9 @@ fn is_lone_function(item: &ModuleItem) -> bool {
     match item {
         ModuleItem::Stmt(Stmt::Expr(statement)) => is_function_expression(&statement.expr),
         ModuleItem::ModuleDecl(ModuleDecl::ExportDefaultExpr(export)) => is_function_expression(&export.expr),
-        ModuleItem::ModuleDecl(ModuleDecl::ExportDefaultDecl(export)) => matches!(export.decl, DefaultDecl::Fn(_)),
+        ModuleItem::ModuleDecl(ModuleDecl::ExportDefaultDecl(export)) => {
+            matches!(export.decl, DefaultDecl::Fn(_))
+        }
         _ => false,
     }
 }
@@ -210,7 +217,9 @@ pub(crate) fn hints(tree: &Module, plan: &Plan) -> Vec<String> {
     }
     let last = tree.body.iter().rfind(|item| is_kept(item) && !is_function_declaration(item));
     match last {
-        Some(ModuleItem::Stmt(Stmt::Expr(statement))) => last_expression(&statement.expr, &functions).into_iter().collect(),
+        Some(ModuleItem::Stmt(Stmt::Expr(statement))) => {
+            last_expression(&statement.expr, &functions).into_iter().collect()
+        }
         _ => Vec::new(),
     }
 }
@@ -218,14 +227,18 @@ pub(crate) fn hints(tree: &Module, plan: &Plan) -> Vec<String> {
 /// The last of the functions that nothing refers to.
 fn uncalled<'a>(tree: &Module, functions: &[Declared<'a>]) -> Option<&'a Atom> {
     let only_declares = tree.body.iter().filter(|item| is_kept(item)).all(|item| {
-        is_function_declaration(item) || matches!(item, ModuleItem::Stmt(Stmt::Decl(Decl::Var(_) | Decl::Class(_))))
+        is_function_declaration(item)
+            || matches!(item, ModuleItem::Stmt(Stmt::Decl(Decl::Var(_) | Decl::Class(_))))
     });
     if !only_declares {
         return None;
     }
     let mut used = References::default();
     tree.visit_with(&mut used);
-    functions.iter().rfind(|function| !used.names.contains(&function.name.sym)).map(|function| &function.name.sym)
+    functions
+        .iter()
+        .rfind(|function| !used.names.contains(&function.name.sym))
+        .map(|function| &function.name.sym)
 }
 
 /// Names that expressions refer to.
@@ -285,7 +298,9 @@ fn plain_call(call: &CallExpr, functions: &[Declared<'_>]) -> Option<String> {
                 ident.sym
             )),
             Some(function) if !function.returns => None,
-            Some(_) => Some(format!("the result of `{0}()` is not returned; write `return {0}()`", ident.sym)),
+            Some(_) => {
+                Some(format!("the result of `{0}()` is not returned; write `return {0}()`", ident.sym))
+            }
             None => Some(NOT_RETURNED.to_owned()),
         },
         Expr::Member(member) if is_console(&member.obj) => None,
@@ -298,7 +313,9 @@ fn awaited_call(call: &CallExpr, functions: &[Declared<'_>]) -> Option<String> {
     match bare(callee) {
         Expr::Ident(ident) => match functions.iter().find(|function| function.name.sym == ident.sym) {
             Some(function) if !function.returns => None,
-            Some(_) => Some(format!("the result of `{0}()` is not returned; write `return await {0}()`", ident.sym)),
+            Some(_) => {
+                Some(format!("the result of `{0}()` is not returned; write `return await {0}()`", ident.sym))
+            }
             None => Some(NOT_RETURNED.to_owned()),
         },
         Expr::Arrow(arrow) if arrow.body.is_block_stmt() && !returns_value(&arrow.body) => None,

@@ -34,7 +34,9 @@ fn without_shebang(text: &str, start: usize) -> Result<String, Refusal> {
         .into_iter()
         .find(|name| line.split(['/', ' ']).any(|part| part == *name))
     {
-        let message = format!("the program must be TypeScript, and this is a script for `{other}`; write the body of an async TypeScript function");
+        let message = format!(
+            "the program must be TypeScript, and this is a script for `{other}`; write the body of an async TypeScript function"
+        );
         return Err(Refusal::at(text, start, message));
     }
     let mut out = String::with_capacity(text.len());

@@ -46,8 +46,14 @@ fn blame(source: &str, at: usize, edits: &Edits, detail: Option<&str>) -> Refusa
     let culprit = culprit(&constructs, at);
     let detail = detail.map(|detail| format!(" ({detail})")).unwrap_or_default();
     match culprit {
-        Some((range, construct)) => Refusal::at(source, range.start, format!("{}{detail}", advice(*construct))),
-        None => Refusal::at(source, at, format!("erasing the types here would change what the program does{detail}")),
+        Some((range, construct)) => {
+            Refusal::at(source, range.start, format!("{}{detail}", advice(*construct)))
+        }
+        None => Refusal::at(
+            source,
+            at,
+            format!("erasing the types here would change what the program does{detail}"),
+        ),
     }
 }
 
@@ -68,30 +74,46 @@ fn advice(construct: Construct) -> String {
     match construct {
         Construct::As(Some(operator)) => grouped("as", operator),
         Construct::Satisfies(Some(operator)) => grouped("satisfies", operator),
-        Construct::As(None) => "`as` cannot be erased here without changing what the program does; put parentheses \
+        Construct::As(None) => {
+            "`as` cannot be erased here without changing what the program does; put parentheses \
                                 around `x as T`"
-            .to_owned(),
-        Construct::Satisfies(None) => "`satisfies` cannot be erased here without changing what the program does; put \
+                .to_owned()
+        }
+        Construct::Satisfies(None) => {
+            "`satisfies` cannot be erased here without changing what the program does; put \
                                        parentheses around `x satisfies T`"
-            .to_owned(),
-        Construct::Assertion => "a type assertion `<T>x` cannot be erased here without changing what the program \
+                .to_owned()
+        }
+        Construct::Assertion => {
+            "a type assertion `<T>x` cannot be erased here without changing what the program \
                                  does; write `(x as T)`"
-            .to_owned(),
-        Construct::NonNull => "the non-null mark `!` cannot be erased here without changing what the program does; \
+                .to_owned()
+        }
+        Construct::NonNull => {
+            "the non-null mark `!` cannot be erased here without changing what the program does; \
                                put parentheses around `x!`"
-            .to_owned(),
-        Construct::TypeArguments => "the type arguments cannot be erased here without changing what the program \
+                .to_owned()
+        }
+        Construct::TypeArguments => {
+            "the type arguments cannot be erased here without changing what the program \
                                      does; put parentheses around the expression that has them"
-            .to_owned(),
-        Construct::TypeParameters => "the type parameters cannot be erased here without changing what the program \
+                .to_owned()
+        }
+        Construct::TypeParameters => {
+            "the type parameters cannot be erased here without changing what the program \
                                       does; write the function on one line, or in parentheses"
-            .to_owned(),
-        Construct::Annotation => "the type annotation cannot be erased here without changing what the program does; \
+                .to_owned()
+        }
+        Construct::Annotation => {
+            "the type annotation cannot be erased here without changing what the program does; \
                                   end the line with `;` or leave the type out"
-            .to_owned(),
-        Construct::Declaration => "the type declaration cannot be erased here without changing what the program \
+                .to_owned()
+        }
+        Construct::Declaration => {
+            "the type declaration cannot be erased here without changing what the program \
                                    does; move it to a line of its own, outside of other statements"
-            .to_owned(),
+                .to_owned()
+        }
     }
 }
 

@@ -58,7 +58,12 @@ impl Executor {
 
     pub(crate) fn with_boot(boot: &str, options: &[&str]) -> Self {
         let folder = folder(boot);
-        let mut child = command(folder.path(), options).spawn().unwrap();
+        let command = command(folder.path(), options);
+        Self::from_command(command, folder)
+    }
+
+    pub(crate) fn from_command(mut command: Command, folder: tempfile::TempDir) -> Self {
+        let mut child = command.spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
         let address = line.trim().strip_prefix("listening on ").expect("a listening executor").to_owned();
