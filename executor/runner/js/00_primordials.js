@@ -1,13 +1,15 @@
 // Captured intrinsics. Everything below runs between a hostile program and the host: it uses only what was taken
-// here, before any program code ran, and never a method looked up on a value the program can reach.
+// here, before any program code ran, and never a method looked up on a value the program can reach. Nor does it
+// assign a property that may be missing, or append to an array that has a prototype: a setter that a program put on
+// `Object.prototype` or `Array.prototype` would see the value and swallow it. Objects are made with all their
+// fields; lists come from `newList`.
 
 const { core, primordials } = __bootstrap;
 const {
   ArrayIsArray,
   ArrayPrototype,
-  ArrayPrototypeJoin,
+  ArrayPrototypeIncludes,
   ArrayPrototypePop,
-  ArrayPrototypePush,
   ArrayPrototypeSort,
   Error,
   ErrorPrototype,
@@ -93,6 +95,35 @@ core.ops.op_set_captured_bootstrap({
     reportUnhandledException: (error) => uncaught(error, "in an event listener"),
   },
 });
+
+/** An empty array without a prototype: assigning to an index defines it, whatever stands on `Array.prototype`. */
+function newList() {
+  return ObjectSetPrototypeOf([], null);
+}
+
+/** Joins a list's strings. */
+function joinList(list, separator) {
+  let text = "";
+  for (let i = 0; i < list.length; i++) {
+    text += i === 0 ? list[i] : separator + list[i];
+  }
+  return text;
+}
+
+/** Value of an own data property; undefined for accessors and what is missing. Runs no code. */
+function ownData(object, key) {
+  const property = ObjectGetOwnPropertyDescriptor(object, key);
+  return property !== undefined && ObjectHasOwn(property, "value") ? property.value : undefined;
+}
+
+/**
+ * Calls back with what a promise of the engine's own becomes, whatever the program did to `Promise.prototype`: its
+ * `constructor` is what `then` would ask for the class of its result.
+ */
+function whenSettled(promise, fulfilled, rejected) {
+  ObjectDefineProperty(promise, "constructor", { __proto__: null, value: undefined });
+  PromisePrototypeThen(promise, fulfilled, rejected);
+}
 
 /** A function without any trace of its source: what the program gets to see of the host. */
 function opaque(name, length, fn) {

@@ -4,6 +4,8 @@
 
 /** Deepest nesting; `JSON_DEPTH_MAX` of the wire. */
 const DEPTH_MAX = 100_000;
+/** Keys of a path that are shown. */
+const PATH_KEYS_MAX = 64;
 
 /** What `op_codemode_kind` says of an object that is not plain, and the cure. */
 const KIND_ADVICE = [
@@ -26,14 +28,22 @@ const KIND_ADVICE = [
 const VOWEL_KINDS = new SafeSet(["Error", "ArrayBuffer"]);
 const KIND_PROXY = 1;
 
-/** Why a value is not lossless JSON. Carries the path as a list of keys. */
-class LossyError extends Error {
-  constructor(path, what, cure) {
-    super(`${what}; ${cure}`);
-    this.path = path;
+/** Why the last value that was refused is not lossless JSON: `{ path, text }`, thrown by `encodeJson`. */
+let lossy = null;
+
+/** Keys on the way to the innermost open container's current place, outermost first. */
+function pathTo(innermost) {
+  const frames = newList();
+  for (let frame = innermost; frame !== null; frame = frame.parent) {
+    frames[frames.length] = frame;
   }
+  const keys = newList();
+  for (let i = frames.length - 1; i >= 0 && keys.length < PATH_KEYS_MAX; i--) {
+    const frame = frames[i];
+    keys[keys.length] = frame.keys === null ? frame.index : frame.keys[frame.index];
+  }
+  return keys;
 }
-const LossyErrorPrototype = LossyError.prototype;
 
 function renderPath(root, keys) {
   let text = root;
@@ -62,15 +72,10 @@ function className(value) {
     if (proto === null || op_codemode_kind(proto) === KIND_PROXY) {
       return "";
     }
-    const ctor = ObjectGetOwnPropertyDescriptor(proto, "constructor");
-    if (ctor !== undefined && typeof ctor.value === "function") {
-      if (op_codemode_kind(ctor.value) === KIND_PROXY) {
-        return "";
-      }
-      const name = ObjectGetOwnPropertyDescriptor(ctor.value, "name");
-      return name !== undefined && typeof name.value === "string"
-        ? StringPrototypeSlice(name.value, 0, 60)
-        : "";
+    const ctor = ownData(proto, "constructor");
+    if (typeof ctor === "function") {
+      const name = op_codemode_kind(ctor) === KIND_PROXY ? undefined : ownData(ctor, "name");
+      return typeof name === "string" ? StringPrototypeSlice(name, 0, 60) : "";
     }
   }
   return "";
@@ -120,8 +125,8 @@ function hasPlainPrototype(value, isArray) {
   return isArray ? proto === ArrayPrototype : proto === null || proto === ObjectPrototype;
 }
 
-/** Opens a container for the walk, or throws why it is not plain. */
-function openContainer(value, fail) {
+/** Opens a container inside `parent` for the walk, or throws why it is not plain. */
+function openContainer(value, parent, fail) {
   // The brand first: a proxy must not be asked anything else, its traps are the program's code.
   if (op_codemode_kind(value) !== 0) {
     fail(oddObject(value));
@@ -140,7 +145,7 @@ function openContainer(value, fail) {
           : ["is an array with extra or hidden properties", "return a plain array: [...value]"],
       );
     }
-    return { value, keys: null, length, index: 0 };
+    return { value, keys: null, length, index: -1, first: true, parent, depth: parent === null ? 1 : parent.depth + 1 };
   }
   const keys = ObjectKeys(value);
   if (keys.length !== own.length) {
@@ -150,27 +155,23 @@ function openContainer(value, fail) {
         : ["has a hidden (non-enumerable) property", "return a plain copy: { ...value }"],
     );
   }
-  return { value, keys, length: keys.length, index: 0 };
+  return {
+    value, keys, length: keys.length, index: -1, first: true, parent, depth: parent === null ? 1 : parent.depth + 1,
+  };
 }
 
 /**
  * JSON text of `value`. With `omitUndefined`, properties that are undefined are left out.
- * Throws LossyError; a throwing getter's own error passes through.
+ * Throws `lossy`; a throwing getter's own error passes through.
  */
 function encodeJson(value, omitUndefined) {
-  const stack = [];
+  /** The innermost container that is open; each knows the one around it. */
+  let innermost = null;
   const ancestors = new SafeSet();
   let out = "";
-  const path = () => {
-    const keys = [];
-    for (let i = 0; i < stack.length && i < 64; i++) {
-      const frame = stack[i];
-      ArrayPrototypePush(keys, frame.keys === null ? frame.index : frame.keys[frame.index]);
-    }
-    return keys;
-  };
   const fail = ({ 0: what, 1: cure }) => {
-    throw new LossyError(path(), what, cure);
+    lossy = { path: pathTo(innermost), text: `${what}; ${cure}` };
+    throw lossy;
   };
   let current = value;
   for (;;) {
@@ -189,22 +190,19 @@ function encodeJson(value, omitUndefined) {
       if (SetPrototypeHas(ancestors, current)) {
         fail(["is circular: it contains itself", "break the cycle, or return ids"]);
       }
-      if (stack.length >= DEPTH_MAX) {
+      if (innermost !== null && innermost.depth >= DEPTH_MAX) {
         fail([`is nested more than ${DEPTH_MAX} levels deep`, "return something flatter"]);
       }
-      const frame = openContainer(current, fail);
+      innermost = openContainer(current, innermost, fail);
       SetPrototypeAdd(ancestors, current);
-      ArrayPrototypePush(stack, frame);
-      out += frame.keys === null ? "[" : "{";
-      frame.first = true;
-      frame.index = -1;
+      out += innermost.keys === null ? "[" : "{";
     }
     // The next value: close what is at its end.
     for (;;) {
-      if (stack.length === 0) {
+      const frame = innermost;
+      if (frame === null) {
         return out;
       }
-      const frame = stack[stack.length - 1];
       frame.index++;
       if (frame.index >= frame.length) {
         if (frame.keys === null && frame.value.length !== frame.length) {
@@ -213,7 +211,7 @@ function encodeJson(value, omitUndefined) {
         }
         out += frame.keys === null ? "]" : "}";
         SetPrototypeDelete(ancestors, frame.value);
-        ArrayPrototypePop(stack);
+        innermost = frame.parent;
         continue;
       }
       const key = frame.keys === null ? frame.index : frame.keys[frame.index];
@@ -238,8 +236,8 @@ function encodeJson(value, omitUndefined) {
 
 /** Why encoding failed, as text that begins with the path; `root` names the whole value. */
 function lossyText(root, error) {
-  if (ObjectPrototypeIsPrototypeOf(LossyErrorPrototype, error)) {
-    return `${renderPath(root, error.path)} ${error.message}`;
+  if (error === lossy && lossy !== null) {
+    return `${renderPath(root, lossy.path)} ${lossy.text}`;
   }
   return `a getter of ${root} threw ${describeThrown(error)}`;
 }

@@ -1,6 +1,6 @@
 // The program's timers: a binary heap by due time and order of creation, run by the runner's own loop.
 
-const heap = [];
+const heap = newList();
 const armed = new SafeMap();
 let timerSerial = 0;
 

@@ -2,7 +2,6 @@
 
 const {
   ArrayBufferIsView,
-  ArrayPrototypeIncludes,
   DateNow,
   MathImul,
   TypedArrayPrototypeGetBuffer,
@@ -124,7 +123,7 @@ const WEB_GLOBALS = {
     if (typeof callback !== "function") {
       throw new TypeError("queueMicrotask: the callback must be a function");
     }
-    PromisePrototypeThen(PromiseResolve(undefined), () => {
+    whenSettled(PromiseResolve(undefined), () => {
       try {
         callback();
       } catch (error) {
@@ -221,11 +220,12 @@ function installPerRun(seed) {
 
 /** The published list: every global a program finds, sorted, beside its own namespaces. */
 function globalNames() {
-  const names = ["console"];
+  const names = newList();
+  names[0] = "console";
   const own = ReflectOwnKeys(globalThis);
   for (let i = 0; i < own.length; i++) {
     if (typeof own[i] === "string" && !ArrayPrototypeIncludes(names, own[i])) {
-      ArrayPrototypePush(names, own[i]);
+      names[names.length] = own[i];
     }
   }
   return ArrayPrototypeSort(names);

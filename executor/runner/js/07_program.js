@@ -18,11 +18,11 @@ function makeErrorClass(name) {
   return made;
 }
 
-/** The rejection of one call. Its stack is the call's own place in the program. */
+/** The rejection of one call. Its stack is the call's own place in the program. Runs no code of the program's. */
 function callError(table, member, message, site) {
-  const ErrorClass = table.errorClass === null ? Error : table.errorClass.made;
-  const error = new ErrorClass(message);
+  const error = new Error(message);
   if (table.errorClass !== null) {
+    ObjectSetPrototypeOf(error, table.errorClass.made);
     const name = table.errorClass.name;
     ObjectDefineProperty(error, "name", {
       __proto__: null, value: name, writable: true, enumerable: false, configurable: true,
@@ -215,17 +215,17 @@ function adviceForName(name) {
   if (advice !== undefined) {
     return `hint: ${advice}`;
   }
-  const globals = [];
+  const globals = newList();
   for (let i = 0; i < spec.namespaces.length; i++) {
     const table = spec.namespaces[i];
-    ArrayPrototypePush(globals, table.global);
+    globals[globals.length] = table.global;
     if (ArrayPrototypeIncludes(table.functions, name)) {
       return `hint: call ${memberText(table.global, name)}(…)`;
     }
   }
   return globals.length === 0
     ? ""
-    : `hint: this program can call ${ArrayPrototypeJoin(globals, ", ")}, and the standard globals`;
+    : `hint: this program can call ${joinList(globals, ", ")}, and the standard globals`;
 }
 
 function adviceForMember(message) {
@@ -235,13 +235,23 @@ function adviceForMember(message) {
     if (called !== null && called[1] === table.global) {
       const name = called[2] ?? called[3] ?? "";
       const near = nearest(name, table.functions);
-      const all = ArrayPrototypeJoin(ArrayPrototypeSlice(table.functions, 0, 20), ", ");
+      const all = firstNames(table.functions);
       return near === ""
         ? `hint: ${table.global} has no function ${JSONStringify(name)}; it has ${all}`
         : `hint: ${table.global} has no function ${JSONStringify(name)}; did you mean ${memberText(table.global, near)}?`;
     }
   }
   return "";
+}
+
+/** The first names of a namespace, and how many there are beyond them. */
+function firstNames(functions) {
+  const names = newList();
+  for (let i = 0; i < functions.length && i < 20; i++) {
+    names[i] = functions[i];
+  }
+  const more = functions.length - names.length;
+  return more > 0 ? `${joinList(names, ", ")} and ${more} more` : joinList(names, ", ");
 }
 
 function memberText(global, name) {
@@ -267,10 +277,11 @@ function nearest(name, functions) {
 }
 
 function editDistance(a, b) {
-  let row = [];
+  let row = newList();
   for (let j = 0; j <= b.length; j++) row[j] = j;
   for (let i = 1; i <= a.length; i++) {
-    const next = [i];
+    const next = newList();
+    next[0] = i;
     for (let j = 1; j <= b.length; j++) {
       const same = StringPrototypeCharCodeAt(a, i - 1) === StringPrototypeCharCodeAt(b, j - 1);
       let cost = row[j - 1] + (same ? 0 : 1);
@@ -282,7 +293,6 @@ function editDistance(a, b) {
   }
   return row[b.length];
 }
-const { ArrayPrototypeSlice } = primordials;
 
 /** Takes the run's parameters; answers the names and values that the program is called with. */
 function prepare(text) {
@@ -293,20 +303,21 @@ function prepare(text) {
   callSerial = 0;
   logEntryBytesMax = spec.logEntryBytesMax;
   installPerRun(spec.seed);
-  const values = [];
+  const values = newList();
   for (let i = 0; i < spec.namespaces.length; i++) {
     const table = spec.namespaces[i];
     table.index = i;
-    ArrayPrototypePush(values, makeNamespace(table));
+    values[values.length] = makeNamespace(table);
   }
   for (let i = 0; i < spec.namespaces.length; i++) {
     const { errorClass } = spec.namespaces[i];
     if (errorClass !== null) {
-      errorClass.made = makeErrorClass(errorClass.name);
-      ArrayPrototypePush(values, errorClass.made);
+      const made = makeErrorClass(errorClass.name);
+      errorClass.made = made.prototype;
+      values[values.length] = made;
     }
   }
-  ArrayPrototypePush(values, theConsole);
+  values[values.length] = theConsole;
   return values;
 }
 
@@ -315,7 +326,7 @@ function start(program, values) {
   let result;
   try {
     result = ReflectApply(program, undefined, values);
-    PromisePrototypeThen(result, completeWith, failWith);
+    whenSettled(result, completeWith, failWith);
   } catch (error) {
     failWith(error);
   }
