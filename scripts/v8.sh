@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The runner on the v8 engine, where V8's library can be had; quickjs serves without it, so its absence fails nothing.
 #
-#   v8.sh build        builds codemode-runner-v8, or says in one line why not
+#   v8.sh build        builds codemode-runner-v8 and its start-up snapshot, or says in one line why not
 #   v8.sh do CMD...    runs a cargo command with what the build was made with; says so and succeeds where there is none
 #
 # The library comes from RUSTY_V8_ARCHIVE (a file or an address), else from the file it named last time, else from the
@@ -80,6 +80,13 @@ PY
 
 runner=(cargo build --release -p codemode-runner --no-default-features --features v8)
 
+# What `spawn = "exec"` boots from. It fits only the binary that made it.
+make_snapshot() {
+    local binary=$target/release/codemode-runner-v8
+    "$binary" snapshot >"$binary.snapshot.new"
+    mv "$binary.snapshot.new" "$binary.snapshot"
+}
+
 build() {
     choose
     if [ -n "${RUSTY_V8_ARCHIVE:-}" ] || [ -e "$memory/downloaded" ]; then
@@ -96,6 +103,7 @@ build() {
         touch "$memory/downloaded"
     fi
     remember
+    make_snapshot
 }
 
 case ${1:-} in
