@@ -49,9 +49,9 @@ python: build ## Run the Python example against an executor, on each engine
 	scripts/python-example.sh
 
 .PHONY: bench
-bench: build ## Measure, beside peers where they are installed
-	cargo bench -p codemode-wire
-	cargo bench -p codemode-tests
+bench: build ## Measure, beside peers where they can be had; ARGS='trivial --quick' chooses
+	cargo bench --bench json
+	cargo bench --bench executor -- $(ARGS)
 
 .PHONY: fmt
 fmt: ## Format
