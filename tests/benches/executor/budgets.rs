@@ -56,8 +56,18 @@ async fn compute(
     }
     report.samples(&format!("{engine}, compute, CPU time over"), &cpu);
     report.samples(&format!("{engine}, compute, elapsed over"), &elapsed);
-    report.target(&format!("{engine}, compute, CPU time, most"), cpu.max(), "ms", Target::Below(OVERSHOOT_MS));
-    report.target(&format!("{engine}, compute, elapsed, p50"), elapsed.p50(), "ms", Target::Below(OVERSHOOT_MS));
+    report.target(
+        &format!("{engine}, compute, CPU time, most"),
+        cpu.max(),
+        "ms",
+        Target::Below(OVERSHOOT_MS),
+    );
+    report.target(
+        &format!("{engine}, compute, elapsed, p50"),
+        elapsed.p50(),
+        "ms",
+        Target::Below(OVERSHOOT_MS),
+    );
     Ok(())
 }
 
@@ -118,7 +128,10 @@ async fn endings(
         let fresh: Vec<_> = process::descendants(executor.pid()).into_iter().filter(is_fresh).collect();
         let began = Instant::now();
         drop(run);
-        while fresh.iter().any(|child| process::process(child.pid).is_some_and(|now| now.started == child.started)) {
+        while fresh
+            .iter()
+            .any(|child| process::process(child.pid).is_some_and(|now| now.started == child.started))
+        {
             ensure!(began.elapsed() < Duration::from_secs(10), "a dropped run lives on");
             tokio::time::sleep(Duration::from_micros(200)).await;
         }

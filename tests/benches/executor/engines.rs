@@ -29,7 +29,10 @@ const PROGRAMS: &[(&str, &str)] = &[
          let n = 0; for (const m of text.matchAll(/(\\w+)@([\\w.]+),(\\d+)/g)) n += Number(m[3]);\
          return n + text.split('\\n').map((line) => line.split(',')).filter((row) => row[1] === '7').length;",
     ),
-    ("sort 1e5 numbers", "let x = 1; const a = Array.from({ length: 1e5 }, () => x = (x * 48271) % 2147483647); a.sort((a, b) => a - b); return a[500];"),
+    (
+        "sort 1e5 numbers",
+        "let x = 1; const a = Array.from({ length: 1e5 }, () => x = (x * 48271) % 2147483647); a.sort((a, b) => a - b); return a[500];",
+    ),
     ("1e5 awaits", "let s = 0; for (let i = 0; i < 1e5; i++) s += await i; return s;"),
     (
         "ten 10 MiB strings, there and back",

@@ -24,7 +24,7 @@ struct Memory {
     page_tables: f64,
 }
 
-fn fields(path: &str) -> std::io::Result<impl Fn(&str) -> f64> {
+fn fields(path: &str) -> std::io::Result<impl Fn(&str) -> f64 + use<>> {
     let text = std::fs::read_to_string(path)?;
     Ok(move |name: &str| {
         let line = text.lines().find_map(|line| line.strip_prefix(name));

@@ -43,7 +43,8 @@ fn version(program: &Path) -> Option<String> {
 fn install_deno(folder: &Path) -> anyhow::Result<()> {
     std::fs::create_dir_all(folder)?;
     let run = |program: &Path, arguments: &[&str]| -> anyhow::Result<()> {
-        let output = Command::new(program).args(arguments).current_dir(folder).stdin(Stdio::null()).output()?;
+        let output =
+            Command::new(program).args(arguments).current_dir(folder).stdin(Stdio::null()).output()?;
         ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr).trim());
         Ok(())
     };
@@ -93,21 +94,34 @@ impl Peers {
     }
 
     /// A process of Node for each run.
-    pub(crate) fn node_processes(&self, program: &str, times: u32, samples: &mut Samples) -> anyhow::Result<()> {
+    pub(crate) fn node_processes(
+        &self,
+        program: &str,
+        times: u32,
+        samples: &mut Samples,
+    ) -> anyhow::Result<()> {
         let Some(node) = &self.node else { return Ok(()) };
         let script = format!("(async () => {{ {program} }})().then((v) => console.log(JSON.stringify(v)))");
         processes(Command::new(node).arg("-e").arg(script), times, samples)
     }
 
     /// A process of Deno for each run.
-    pub(crate) fn deno_processes(&self, program: &str, times: u32, samples: &mut Samples) -> anyhow::Result<()> {
+    pub(crate) fn deno_processes(
+        &self,
+        program: &str,
+        times: u32,
+        samples: &mut Samples,
+    ) -> anyhow::Result<()> {
         let Some(deno) = &self.deno else { return Ok(()) };
         let file = Path::new(FOLDER).join("program.ts");
         std::fs::create_dir_all(FOLDER)?;
         let script = format!("(async () => {{ {program} }})().then((v) => console.log(JSON.stringify(v)))");
         std::fs::write(&file, script)?;
         let mut command = Command::new(deno);
-        command.args(["run", "--no-remote", "--no-config", "--quiet"]).arg(file).env("DENO_NO_UPDATE_CHECK", "1");
+        command
+            .args(["run", "--no-remote", "--no-config", "--quiet"])
+            .arg(file)
+            .env("DENO_NO_UPDATE_CHECK", "1");
         processes(&mut command, times, samples)
     }
 }

@@ -77,7 +77,10 @@ impl Report {
         self.line(format!(
             "  {name:<34} p50 {p50:>8.3}  p90 {p90:>8.3}  p99 {p99:>8.3}  max {max:>8.3} ms  ({count})"
         ));
-        self.note(name, json!({"p50_ms": p50, "p90_ms": p90, "p99_ms": p99, "max_ms": max, "samples": count}));
+        self.note(
+            name,
+            json!({"p50_ms": p50, "p90_ms": p90, "p99_ms": p99, "max_ms": max, "samples": count}),
+        );
     }
 
     /// One figure.

@@ -17,11 +17,6 @@ impl Samples {
         self.0.push(ms);
     }
 
-    /// Adds all of another.
-    pub(crate) fn extend(&mut self, other: &Self) {
-        self.0.extend_from_slice(&other.0);
-    }
-
     /// How many.
     pub(crate) fn len(&self) -> usize {
         self.0.len()

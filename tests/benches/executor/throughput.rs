@@ -62,7 +62,8 @@ impl Held {
 
     fn line(&self) -> String {
         let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
-        let descriptors = self.descriptors.map_or_else(|| "not readable".to_owned(), |count| count.to_string());
+        let descriptors =
+            self.descriptors.map_or_else(|| "not readable".to_owned(), |count| count.to_string());
         let zygotes: u64 = self.zygotes.values().sum();
         format!(
             "  after {:>7} runs: {:>3} descriptors, {} threads, {} children, {} zombies, {:.1} MiB executor, {:.1} MiB zygotes",
@@ -132,7 +133,8 @@ async fn keep_in_flight(
 pub(crate) async fn measure(setting: &Setting<'_>, report: &mut Report) -> anyhow::Result<()> {
     let length = Duration::from_secs(u64::from(setting.options.times(10)) * setting.options.seconds / 10);
     let length = length.max(Duration::from_secs(1));
-    report.section("throughput", &format!("{IN_FLIGHT} trivial runs in flight for {length:?}, one connection"));
+    report
+        .section("throughput", &format!("{IN_FLIGHT} trivial runs in flight for {length:?}, one connection"));
     for engine in &setting.engines {
         let executor = Executor::start(&toml::Table::new()).await?;
         let engines = std::slice::from_ref(engine);
@@ -146,7 +148,12 @@ pub(crate) async fn measure(setting: &Setting<'_>, report: &mut Report) -> anyho
         let elapsed = began.elapsed().as_secs_f64();
         let runs = u32::try_from(tally.walls.len()).unwrap_or(u32::MAX);
         report.samples(&format!("{engine}, caller to outcome"), &tally.walls);
-        report.target(&format!("{engine}, sustained"), f64::from(runs) / elapsed, "runs/s", Target::AtLeast(500.0));
+        report.target(
+            &format!("{engine}, sustained"),
+            f64::from(runs) / elapsed,
+            "runs/s",
+            Target::AtLeast(500.0),
+        );
         report.target(&format!("{engine}, failures"), f64::from(tally.failures), "runs", Target::Below(1.0));
         let after = Held::settled(&executor, IN_FLIGHT + runs, children).await;
         for held in [&before, &after] {
@@ -201,7 +208,12 @@ fn flatness(held: &[Held], report: &mut Report) {
     let descriptors = |held: &Held| held.descriptors.unwrap_or(0) as f64;
     report.target("descriptors, per 1000 runs", per_thousand(&descriptors), "", Target::Below(0.05));
     report.figure("descriptors, most less fewest", spread(&descriptors), "");
-    report.target("threads, per 1000 runs", per_thousand(&|held| held.threads as f64), "", Target::Below(0.05));
+    report.target(
+        "threads, per 1000 runs",
+        per_thousand(&|held| held.threads as f64),
+        "",
+        Target::Below(0.05),
+    );
     let zombies = held.iter().map(|held| held.zombies).max().unwrap_or(0);
     report.target("zombies, most ever", zombies as f64, "", Target::Below(1.0));
     let resident = |held: &Held| held.resident as f64 / 1024.0;
