@@ -29,7 +29,6 @@ const {
   ObjectIs,
   ObjectKeys,
   ObjectPrototype,
-  ObjectPrototypeIsPrototypeOf,
   ObjectSetPrototypeOf,
   Promise,
   PromisePrototypeThen,

@@ -31,7 +31,7 @@ const KIND_PROXY = 1;
 /** Why the last value that was refused is not lossless JSON: `{ path, text }`, thrown by `encodeJson`. */
 let lossy = null;
 
-/** Keys on the way to the innermost open container's current place, outermost first. */
+/** Keys on the way to the innermost open container's current place, outermost first; null last if they are too many. */
 function pathTo(innermost) {
   const frames = newList();
   for (let frame = innermost; frame !== null; frame = frame.parent) {
@@ -42,6 +42,9 @@ function pathTo(innermost) {
     const frame = frames[i];
     keys[keys.length] = frame.keys === null ? frame.index : frame.keys[frame.index];
   }
+  if (keys.length < frames.length) {
+    keys[keys.length] = null;
+  }
   return keys;
 }
 
@@ -49,7 +52,7 @@ function renderPath(root, keys) {
   let text = root;
   for (let i = 0; i < keys.length; i++) {
     const key = keys[i];
-    if (text.length > 400) {
+    if (key === null || text.length > 400) {
       return `${text}…`;
     }
     if (typeof key === "number") {

@@ -10,14 +10,56 @@ function inspectValue(value) {
 /** Set by the program's start: longest entry in bytes. */
 let logEntryBytesMax = 1 << 20;
 
-/** Sends one entry; a longer one is cut on a character and says so. */
+/** How much of `text` fits into so many bytes of UTF-8, in code units; never ends inside a character. */
+function fittingLength(text, bytesMax) {
+  if (text.length * 3 <= bytesMax) {
+    return text.length;
+  }
+  let bytes = 0;
+  for (let i = 0; i < text.length; i++) {
+    const unit = StringPrototypeCharCodeAt(text, i);
+    if (unit < 0x80) {
+      bytes += 1;
+    } else if (unit < 0x800) {
+      bytes += 2;
+    } else if (unit >= 0xd800 && unit < 0xdc00 && (StringPrototypeCharCodeAt(text, i + 1) & 0xfc00) === 0xdc00) {
+      bytes += 4;
+      if (bytes > bytesMax) return i;
+      i++;
+      continue;
+    } else {
+      bytes += 3;
+    }
+    if (bytes > bytesMax) return i;
+  }
+  return text.length;
+}
+
+/** Sends one entry; a longer one is cut between characters and says so. */
 function log(text) {
   let entry = text;
-  if (entry.length > logEntryBytesMax) {
-    const kept = StringPrototypeSlice(entry, 0, logEntryBytesMax);
-    entry = `${kept}… [entry cut: ${logEntryBytesMax} of ${entry.length} characters]`;
+  const length = fittingLength(entry, logEntryBytesMax);
+  if (length < entry.length) {
+    const kept = StringPrototypeSlice(entry, 0, length);
+    entry = `${kept}… [entry cut: ${length} of ${entry.length} characters]`;
   }
   op_codemode_log(JSONStringify(entry));
+}
+
+/** `console.trace`: what it was given, then where in the program it stands. */
+function traceHere(...args) {
+  const label = args.length === 0
+    ? "Trace"
+    : `Trace: ${consoleModule.inspectArgs(args, { ...consoleModule.getConsoleInspectOptions(true), indentLevel: 0 })}`;
+  log(label + framesOf(new Error()));
+}
+
+/** `console.dir`: of the options only those that change what is shown, never colour. */
+function makeDir(dir) {
+  return (value, options) => {
+    const given = typeof options === "object" && options !== null ? options : { __proto__: null };
+    dir(value, { __proto__: null, colors: false, depth: given.depth === undefined ? 4 : given.depth, showHidden: given.showHidden === true });
+  };
 }
 
 function makeConsole() {
@@ -33,5 +75,9 @@ function makeConsole() {
       clean[key] = opaque(key, 0, made[key]);
     }
   }
+  // There is no screen to clear, and whoever reads the logs wants what was said before.
+  clean.clear = opaque("clear", 0, () => {});
+  clean.trace = opaque("trace", 0, traceHere);
+  clean.dir = opaque("dir", 0, makeDir(made.dir));
   return clean;
 }
