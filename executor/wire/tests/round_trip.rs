@@ -42,7 +42,7 @@ fn names() -> impl Strategy<Value = Vec<String>> {
 }
 
 fn shape() -> impl Strategy<Value = Shape> {
-    prop_oneof![Just(Shape::Body), Just(Shape::Function)]
+    prop_oneof![Just(Shape::Body), Just(Shape::Function), Just(Shape::Factory)]
 }
 
 fn program() -> impl Strategy<Value = ProgramSpec> {
@@ -255,8 +255,8 @@ fn fields_hold_only_what_they_may() {
         let payload = [0, 0, 0, 0, 0, 0, 0, 0, shape];
         StripAnswer::decode(Frame { kind: 2, payload: &payload })
     };
-    assert_eq!(stripped(2), Err(FrameError::Invalid { field: "shape", reason: "no such shape" }));
-    assert_eq!(stripped(1), Err(FrameError::Truncated("source")));
+    assert_eq!(stripped(3), Err(FrameError::Invalid { field: "shape", reason: "no such shape" }));
+    assert_eq!(stripped(2), Err(FrameError::Truncated("source")));
 }
 
 #[test]
