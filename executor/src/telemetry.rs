@@ -138,7 +138,11 @@ impl Metrics {
             self.refused[index].fetch_add(1, Ordering::Relaxed);
         }
         // The message may quote names out of the request, escaped and bounded; no program text.
-        tracing::info!(code = ?status.code(), message = status.message(), "run refused");
+        if status.code() == tonic::Code::Unavailable {
+            tracing::warn!(message = status.message(), "run refused: the service cannot run programs now");
+        } else {
+            tracing::info!(code = ?status.code(), message = status.message(), "run refused");
+        }
     }
 
     /// The metrics as Prometheus text.

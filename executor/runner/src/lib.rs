@@ -6,6 +6,8 @@
 //! a parser of programs. Nothing here is trusted by the executor.
 
 mod channel;
+#[cfg(feature = "quickjs")]
+mod collation;
 mod engine;
 mod heap;
 mod ops;

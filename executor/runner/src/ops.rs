@@ -99,7 +99,14 @@ deno_core::extension!(
 
 /// The extension that carries our ops and disables the ones that a program has no use for.
 pub(crate) fn extension() -> deno_core::Extension {
-    codemode::init()
+    let extension = codemode::init();
+    #[cfg(feature = "quickjs")]
+    let extension = {
+        let mut extension = extension;
+        extension.ops.to_mut().extend(crate::collation::ops());
+        extension
+    };
+    extension
 }
 
 fn keep_allowed(op: OpDecl) -> OpDecl {

@@ -24,9 +24,12 @@ pub fn excerpt(program: &str, line: u32, column: u32) -> String {
     let width = (line + 1).to_string().len();
     let at = program.split('\n').nth(line - 1).map_or(0, |text| chars_before(text, column));
     let from = at.saturating_sub(WINDOW_CHARS / 2);
+    // What follows a final line feed is no line worth a number.
+    let mut following = program.split('\n').skip(line);
+    let ends_after = following.next() == Some("") && following.next().is_none();
     let mut out = String::new();
     for (index, text) in lines {
-        if index > line {
+        if index > line || (index == line && ends_after) {
             break;
         }
         let shown = window(text, from);
@@ -82,6 +85,9 @@ mod tests {
         check("a\nfoo.bar.baz\nc\nd", 2, 5, "1 | a\n2 | foo.bar.baz\n  |     ^\n3 | c");
         check("const x = ;", 1, 11, "1 | const x = ;\n  |           ^");
         check("a\nb", 2, 1, "1 | a\n2 | b\n  | ^");
+        check("a\nb\n", 2, 1, "1 | a\n2 | b\n  | ^");
+        check("a\nb\n", 3, 1, "2 | b\n3 |\n  | ^");
+        check("a\n\nb", 1, 1, "1 | a\n  | ^\n2 |");
     }
 
     #[test]

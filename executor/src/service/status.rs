@@ -21,11 +21,7 @@ pub fn of_refusal(refusal: &Refusal) -> Status {
         Refusal::Misuse(what) => Status::invalid_argument(what),
         Refusal::Capacity(_) => retry_later(Code::ResourceExhausted, refusal.to_string()),
         Refusal::Draining => draining(),
-        Refusal::NoProcess(_) | Refusal::NoStripper(_) => {
-            let error: &dyn Error = refusal;
-            tracing::error!(error, "the service cannot run programs");
-            retry_later(Code::Unavailable, chain(error))
-        }
+        Refusal::NoProcess(_) | Refusal::NoStripper(_) => retry_later(Code::Unavailable, chain(refusal)),
         Refusal::Stream(status) => {
             Status::new(status.code(), format!("the request stream broke: {}", status.message()))
         }

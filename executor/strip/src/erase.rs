@@ -37,7 +37,9 @@ pub(crate) fn declaration_is_type_only(declaration: &Decl) -> bool {
         Decl::Class(class) => class.declare,
         Decl::Fn(function) => function.declare || function.function.body.is_none(),
         Decl::Var(variables) => variables.declare,
-        Decl::TsModule(module) => module.declare || module.global || holds_only_types(module.body.as_ref()),
+        // `declare module "x";` has no body; `declare global` without one is no declaration to TypeScript.
+        Decl::TsModule(module) if module.declare => module.body.is_some() || !module.global,
+        Decl::TsModule(module) => holds_only_types(module.body.as_ref()),
         Decl::Using(_) | Decl::TsEnum(_) => false,
     }
 }
@@ -45,7 +47,7 @@ pub(crate) fn declaration_is_type_only(declaration: &Decl) -> bool {
 /// Whether a namespace makes no value: TypeScript emits nothing for it.
 fn holds_only_types(body: Option<&TsNamespaceBody>) -> bool {
     match body {
-        None => true,
+        None => false,
         Some(TsNamespaceBody::TsNamespaceDecl(inner)) => holds_only_types(Some(&inner.body)),
         Some(TsNamespaceBody::TsModuleBlock(block)) => block.body.iter().all(item_is_type_only),
     }
@@ -253,6 +255,9 @@ impl Eraser<'_> {
         let mut at = start;
         while at < key {
             let word = scan::word(self.text, at);
+            if word == "declare" {
+                self.refuse(at, "`declare` stands on fields without a value only; leave it out here");
+            }
             if is_modifier(word) {
                 self.annotation(at..at + word.len());
                 if at == start {

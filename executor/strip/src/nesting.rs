@@ -16,6 +16,10 @@ const BRACKETS_MAX: usize = 2_000;
 /// Most operators that nest to the right (`=>`, `<`, `**`) without a `;`, `,` or `}` between them.
 const CHAIN_MAX: usize = 10_000;
 
+/// Most `<` without anything that ends an operand between them: the parser tries each as type arguments, and each of
+/// those again, so that its time grows with their third power.
+const ANGLES_MAX: usize = 200;
+
 /// Runs a program's stations on a stack of [`STACK_BYTES`].
 pub(crate) fn on_deep_stack<R>(work: impl FnOnce() -> R) -> R {
     stacker::grow(STACK_BYTES, work)
@@ -23,7 +27,8 @@ pub(crate) fn on_deep_stack<R>(work: impl FnOnce() -> R) -> R {
 
 /// Refuses a text that is nested deeper than the stack may hold.
 pub(crate) fn check(text: &str) -> Result<(), Refusal> {
-    let mut scanner = Scanner { bytes: text.as_bytes(), at: 0, depth: 0, chain: 0, templates: Vec::new() };
+    let mut scanner =
+        Scanner { bytes: text.as_bytes(), at: 0, depth: 0, chain: 0, angles: 0, templates: Vec::new() };
     match scanner.too_deep() {
         Some(at) => {
             let message = if scanner.depth > BRACKETS_MAX {
@@ -47,6 +52,7 @@ struct Scanner<'a> {
     at: usize,
     depth: usize,
     chain: usize,
+    angles: usize,
     /// Depths at which a `}` goes back to template text.
     templates: Vec<usize>,
 }
@@ -63,13 +69,16 @@ impl Scanner<'_> {
                     self.depth = self.depth.saturating_sub(1);
                     self.template();
                 }
-                b')' | b']' => self.depth = self.depth.saturating_sub(1),
-                b'}' => {
+                b')' | b']' | b'}' => {
                     self.depth = self.depth.saturating_sub(1);
-                    self.chain = 0;
+                    self.ends_operand(byte == b'}');
                 }
-                b';' | b',' => self.chain = 0,
-                b'<' => self.chain += 1,
+                b';' | b',' => self.ends_operand(true),
+                b'&' | b'|' | b'>' => self.ends_operand(false),
+                b'<' => {
+                    self.chain += 1;
+                    self.angles += 1;
+                }
                 b'=' if next == b'>' => self.chain += 1,
                 b'*' if next == b'*' => self.chain += 1,
                 b'"' | b'\'' => self.string(byte),
@@ -78,12 +87,19 @@ impl Scanner<'_> {
                 b'/' if next == b'*' => self.block_comment(),
                 _ => {}
             }
-            if self.depth > BRACKETS_MAX || self.chain > CHAIN_MAX {
+            if self.depth > BRACKETS_MAX || self.chain > CHAIN_MAX || self.angles > ANGLES_MAX {
                 return Some(self.at);
             }
             self.at += 1;
         }
         None
+    }
+
+    fn ends_operand(&mut self, ends_chain: bool) {
+        self.angles = 0;
+        if ends_chain {
+            self.chain = 0;
+        }
     }
 
     /// From a quote to the one that closes it, or to the end of the line.
@@ -156,6 +172,9 @@ mod tests {
     fn chains_end_with_statements() {
         assert_eq!(refused_at(&"a=>".repeat(CHAIN_MAX)), None);
         assert!(refused_at(&"a=>".repeat(CHAIN_MAX + 1)).is_some());
+        assert_eq!(refused_at(&"a<".repeat(ANGLES_MAX)), None);
+        assert_eq!(refused_at(&"a<".repeat(ANGLES_MAX + 1)), Some((1, 402)));
+        assert_eq!(refused_at(&"a < b && ".repeat(CHAIN_MAX / 2)), None);
         assert_eq!(refused_at(&"x = a < b;\n".repeat(CHAIN_MAX * 2)), None);
         assert_eq!(refused_at(&"f(a => b, 2 ** 3)\n".repeat(CHAIN_MAX * 2)), None);
     }

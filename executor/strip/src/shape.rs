@@ -58,6 +58,8 @@ pub(crate) fn plan(tree: &Module) -> Plan {
         return Plan::Body;
     };
     match export {
+        // A program that returns at the top as well would hand that out in place of its function.
+        _ if returns_value(&tree.body) => Plan::Body,
         Exported::Declaration(name) => Plan::Factory(DefaultExport::Declaration(name), index),
         Exported::Value(value) if is_last(tree, index) && is_function(tree, value) => {
             Plan::Factory(DefaultExport::Expression, index)
