@@ -7,7 +7,10 @@ use codemode_tests::executor;
 use codemode_tests::suite::{self, Options};
 
 #[tokio::test(flavor = "multi_thread")]
-#[expect(clippy::print_stdout, reason = "the counts, and what was skipped and why, are for `make test` to sum up")]
+#[expect(
+    clippy::print_stdout,
+    reason = "the counts, and what was skipped and why, are for `make test` to sum up"
+)]
 async fn every_case_on_every_engine() {
     executor::binary("codemode-executor").expect("the executor is built");
     let cases = case::load(&conformance_folder()).expect("the cases load");
