@@ -516,11 +516,13 @@ impl Eraser<'_> {
         self.edits.erase(keyword..offset(span.hi), construct);
     }
 
-    /// Refuses `x as const | y`: to TypeScript, `const | y` is the type.
+    /// Refuses `x as const | y` and `x as const < y`: to TypeScript, `const | y` is the type, and `<` starts arguments.
     fn const_in_type(&mut self, end: usize) {
         let at = scan::skip_trivia(self.text, end);
         let (first, second) = (scan::byte(self.text, at), scan::byte(self.text, at + 1));
-        if matches!(first, b'|' | b'&') && second != first && second != b'=' {
+        if matches!(first, b'|' | b'&') && second != first && second != b'='
+            || first == b'<' && second != b'='
+        {
             self.refuse(at, "`as const` takes what follows it for a part of the type; put parentheses around `x as const`");
         }
     }
@@ -680,6 +682,31 @@ impl Visit for Eraser<'_> {
             }
             other => other.visit_children_with(self),
         }
+    }
+
+    fn visit_assign_expr(&mut self, assignment: &AssignExpr) {
+        if let AssignTarget::Simple(
+            SimpleAssignTarget::TsAs(_)
+            | SimpleAssignTarget::TsSatisfies(_)
+            | SimpleAssignTarget::TsTypeAssertion(_),
+        ) = &assignment.left
+        {
+            self.refuse(
+                offset(assignment.left.span().lo),
+                "`x as T` can be assigned to in parentheses only; write `(x as T) = …`",
+            );
+        }
+        assignment.visit_children_with(self);
+    }
+
+    fn visit_member_expr(&mut self, member: &MemberExpr) {
+        if let Expr::TsInstantiation(instantiation) = &*member.obj {
+            self.refuse(
+                offset(instantiation.type_args.span.lo),
+                "type arguments cannot be followed by a property; put parentheses around what stands before it",
+            );
+        }
+        member.visit_children_with(self);
     }
 
     fn visit_simple_assign_target(&mut self, target: &SimpleAssignTarget) {
