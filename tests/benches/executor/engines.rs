@@ -1,6 +1,7 @@
 //! The engines beside each other and beside Node, each program in a process or a worker thread that is fresh.
 
 use bytes::Bytes;
+use codemode_proto::executor_v1 as v1;
 use codemode_tests::executor::{Client, Executor};
 use serde_json::json;
 
@@ -50,13 +51,21 @@ pub(crate) async fn measure(setting: &Setting<'_>, report: &mut Report) -> anyho
     }
     report.line(format!("{head}{:>10}", "node"));
     let mut rows = Vec::new();
+    let mut failures = Vec::new();
     for (name, program) in PROGRAMS {
         let mut row = format!("  {name:<36}");
         let mut figures = json!({"program": name});
         for engine in &setting.engines {
-            let ms = ours(&mut client, engine, program, setting.options.times(TIMES)).await?;
-            row += &format!("{ms:>10.2}");
-            figures[engine] = ms.into();
+            match ours(&mut client, engine, program, setting.options.times(TIMES)).await? {
+                Ok(ms) => {
+                    row += &format!("{ms:>10.2}");
+                    figures[engine] = ms.into();
+                }
+                Err(failure) => {
+                    row += &format!("{:>10}", "fails");
+                    failures.push(format!("{engine}, {name}: {}", failure.message));
+                }
+            }
         }
         let node = setting.peers.workers(program, setting.options.times(TIMES))?;
         if let Some(best) = node.iter().flatten().map(|run| run.run_ms).min_by(f64::total_cmp) {
@@ -67,15 +76,27 @@ pub(crate) async fn measure(setting: &Setting<'_>, report: &mut Report) -> anyho
         rows.push(figures);
     }
     report.note("programs", rows);
+    for failure in failures {
+        report.fails(failure);
+    }
     Ok(())
 }
 
-async fn ours(client: &mut Client, engine: &str, program: &str, times: u32) -> anyhow::Result<f64> {
+/// The best of so many runs, milliseconds; or how the program fails on this engine.
+async fn ours(
+    client: &mut Client,
+    engine: &str,
+    program: &str,
+    times: u32,
+) -> anyhow::Result<Result<f64, v1::Failure>> {
     let mut samples = Samples::default();
     for _ in 0..times {
         let start = timed::start(engine, program, &["echo"]);
-        let timed = timed::run(client, start, |call| Bytes::clone(&call.args_json)).await?.completed()?;
+        let timed = timed::run(client, start, |call| Bytes::clone(&call.args_json)).await?;
+        if let Some(failure) = timed.outcome.failure {
+            return Ok(Err(failure));
+        }
         samples.push_ms(timed.phases().run_us as f64 / 1e3);
     }
-    Ok(samples.quantile(0.0))
+    Ok(Ok(samples.quantile(0.0)))
 }

@@ -6,6 +6,7 @@
 
 mod budgets;
 mod calls;
+mod cpu;
 mod engines;
 mod health;
 mod machine;

@@ -100,6 +100,12 @@ impl Report {
         }
     }
 
+    /// Something that does not work at all; counts as a target that is missed.
+    pub(crate) fn fails(&mut self, what: String) {
+        self.line(format!("  fails: {what}"));
+        self.missed.push(format!("{}: {what}", self.section));
+    }
+
     /// Says how much faster one is than its peer, and whether that is what it should be.
     pub(crate) fn faster(&mut self, who: &str, ours: f64, peer: &str, theirs: f64, target: f64) {
         let ratio = if ours > 0.0 { theirs / ours } else { 0.0 };

@@ -10,6 +10,7 @@ use serde_json::json;
 use tokio::task::JoinSet;
 
 use crate::Setting;
+use crate::cpu::Cpu;
 use crate::report::{Report, Target};
 use crate::samples::{Samples, slope};
 use crate::timed;
@@ -94,6 +95,8 @@ impl Held {
 #[derive(Debug, Default)]
 struct Tally {
     walls: Samples,
+    /// CPU time that the runs say they used.
+    cpu_us: u64,
     failures: u32,
     first_failure: Option<String>,
 }
@@ -101,7 +104,10 @@ struct Tally {
 impl Tally {
     fn add(&mut self, result: anyhow::Result<timed::Timed>) {
         match result {
-            Ok(timed) => self.walls.push(timed.wall),
+            Ok(timed) => {
+                self.walls.push(timed.wall);
+                self.cpu_us += timed.usage().cpu_us;
+            }
             Err(error) => {
                 self.failures += 1;
                 self.first_failure.get_or_insert_with(|| format!("{error:#}"));
@@ -143,6 +149,7 @@ pub(crate) async fn measure(setting: &Setting<'_>, report: &mut Report) -> anyho
         keep_in_flight(&executor, engines, once).await?;
         let children = 2 * setting.engines.len().max(2) + 1;
         let before = Held::settled(&executor, IN_FLIGHT, children).await;
+        let cpu = Cpu::so_far(&executor);
         let began = Instant::now();
         let tally = keep_in_flight(&executor, engines, || began.elapsed() < length).await?;
         let elapsed = began.elapsed().as_secs_f64();
@@ -156,6 +163,7 @@ pub(crate) async fn measure(setting: &Setting<'_>, report: &mut Report) -> anyho
         );
         report.target(&format!("{engine}, failures"), f64::from(tally.failures), "runs", Target::Below(1.0));
         let after = Held::settled(&executor, IN_FLIGHT + runs, children).await;
+        cpu_of_a_run(engine, report, Cpu::so_far(&executor).per_run(cpu, tally.walls.len(), tally.cpu_us));
         for held in [&before, &after] {
             report.line(held.line());
         }
@@ -163,6 +171,19 @@ pub(crate) async fn measure(setting: &Setting<'_>, report: &mut Report) -> anyho
         ensure!(tally.failures == 0, "{} runs failed; the first: {:?}", tally.failures, tally.first_failure);
     }
     Ok(())
+}
+
+fn cpu_of_a_run(engine: &str, report: &mut Report, (parts, switches): ([f64; 4], f64)) {
+    let [caller, executor, zygotes, run] = parts;
+    let sum: f64 = parts.iter().sum();
+    report.line(format!(
+        "  {engine}, CPU time of a run: {sum:.0} us = caller {caller:.0} + executor {executor:.0} + zygotes {zygotes:.0} + \
+         its process {run:.0}; the executor slept {switches:.1} times"
+    ));
+    report.note(
+        &format!("{engine}, CPU time of a run"),
+        json!({"caller_us": caller, "executor_us": executor, "zygotes_us": zygotes, "run_us": run, "switches": switches}),
+    );
 }
 
 pub(crate) async fn soak(setting: &Setting<'_>, report: &mut Report) -> anyhow::Result<()> {
