@@ -169,6 +169,7 @@ const ABSENT_ADVICE = {
   sessionStorage: "nothing is kept between runs; return what is needed later",
   setImmediate: "use setTimeout(callback, 0)",
   clearImmediate: "use clearTimeout",
+  Temporal: "this engine has no Temporal; use Date",
   WebAssembly: "WebAssembly is not available here",
   SharedArrayBuffer: "shared memory is not available here; use ArrayBuffer",
   Atomics: "shared memory is not available here",

@@ -22,7 +22,7 @@ pub(crate) fn set_engine_environment() {
     // SAFETY: as above.
     unsafe { std::env::set_var("QJS_NO_WASM", "1") };
     // SAFETY: as above.
-    unsafe { std::env::set_var("TZ", "UTC0") };
+    unsafe { std::env::set_var("TZ", "UTC") };
 }
 
 /// Undoes V8's `MADV_DONTFORK` on every mapping of this process, listed by `maps`, so that a forked child has the
