@@ -5,6 +5,7 @@
 //! Zygotes are rotated (after so many runs, so much time, and at once after a crash), because all children of one share
 //! their memory layout: what one run learnt of addresses must not help a later one.
 
+mod groups;
 pub mod orphans;
 mod outgoing;
 pub(crate) mod pidfd;
@@ -19,7 +20,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use codemode_wire::LayerSet;
+use codemode_wire::{Layer, LayerSet};
 use codemode_wire::control::{BootRequest, ForkRequest};
 use parking_lot::Mutex;
 use tokio::net::UnixStream;
@@ -28,6 +29,7 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use outgoing::Outgoing;
 pub(crate) use process::{CpuClock, Process};
+use groups::Groups;
 use strip::{StripError, StripPlan, Stripped, Stripper};
 use zygote::{BootError, BootPlan, EngineInfo, ForkError, Zygote};
 
@@ -64,6 +66,7 @@ pub(crate) struct Forked {
 #[derive(Debug)]
 pub struct Supervisor {
     engines: Vec<(Engine, Arc<Line>)>,
+    groups: Groups,
     stripper: Stripper,
     stripper_keeper: Mutex<Option<strip::Keeper>>,
     stop: CancellationToken,
@@ -117,6 +120,7 @@ impl Supervisor {
     /// The first engine that does not come up, or lacks a required layer: then nothing is served at all.
     pub async fn start(config: &Config) -> Result<Self, (Engine, BootError)> {
         let stop = CancellationToken::new();
+        let groups = Groups::start(config.layers_off);
         let mut engines = Vec::new();
         for (engine, path) in &config.runners {
             let plan = BootPlan {
@@ -124,6 +128,7 @@ impl Supervisor {
                 path: Arc::from(path.as_path()),
                 request: boot_request(config),
                 required: config.required_layers,
+                cgroup: groups.report().clone(),
                 boot_deadline: config.boot,
                 control_deadline: config.control,
                 single_use: config.spawn == Spawn::Exec,
@@ -140,7 +145,7 @@ impl Supervisor {
             *line.keeper.lock() = Some(keeper);
         }
         let (stripper, keeper) = Stripper::start(strip_plan(config), stop.clone());
-        Ok(Self { engines, stripper, stripper_keeper: Mutex::new(Some(keeper)), stop, dry })
+        Ok(Self { engines, groups, stripper, stripper_keeper: Mutex::new(Some(keeper)), stop, dry })
     }
 
     /// The engines without a zygote that serves, a bit for each; zero means ready.
@@ -187,10 +192,15 @@ impl Supervisor {
             let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
             ours.set_nonblocking(true)?;
             match zygote.fork(&request, OwnedFd::from(theirs)).await {
-                Ok(process) => {
+                Ok(mut process) => {
                     line.forked(&zygote);
+                    let pid = process.pid();
+                    let group = self.groups.place(pid, request.data_bytes);
+                    process.join(group.map_err(|source| ForkError::Group { pid, source })?);
                     let stream = UnixStream::from_std(ours)?;
-                    return Ok(Forked { process, stream, nonce: request.nonce, expected: zygote.in_force });
+                    // What the executor applies itself no runner can confirm.
+                    let expected = zygote.in_force.without(Layer::Cgroup);
+                    return Ok(Forked { process, stream, nonce: request.nonce, expected });
                 }
                 Err(ForkError::Gone) => line.check.notify_one(),
                 Err(other) => return Err(other),

@@ -50,6 +50,14 @@ pub fn attribute(exit: Exit, inside_frame: bool, cpu_ms: u64, budgets: &Budgets)
     }
 }
 
+/// The kernel killed the process because its control group was out of memory.
+#[must_use]
+pub fn memory(budgets: &Budgets) -> Failure {
+    let limit = budgets.heap_bytes;
+    let message = format!("heap budget exhausted ({limit} bytes): the kernel killed the process");
+    Failure::new(Detail::HeapBytes, message).with_numbers(limit, None).with_signal(libc::SIGKILL)
+}
+
 /// The compute budget is spent.
 #[must_use]
 pub fn compute(budgets: &Budgets, cpu_ms: u64) -> Failure {

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use codemode_proto::detail::Detail;
 use codemode_wire::json::StringLiteral;
 use codemode_wire::message::ChildFrame;
-use codemode_wire::{Decoder, Frame, FrameError, LayerSet};
+use codemode_wire::{Decoder, Frame, FrameError, Layer, LayerSet};
 use futures::Stream;
 use tokio::io::Interest;
 use tokio::net::UnixStream;
@@ -286,7 +286,10 @@ impl<'a> Drive<'a> {
         }
         let calls = self.core.stage.calls();
         self.core.stage = Stage::Settled { calls };
-        let Self { process, core, .. } = self;
+        let Self { process, mut core, .. } = self;
+        if process.has_group() {
+            core.layers.insert(Layer::Cgroup);
+        }
         let pid = process.pid();
         let ended =
             process.reap().await.inspect_err(|error| tracing::error!(pid, %error, "cannot reap a run"));
@@ -301,6 +304,7 @@ impl<'a> Drive<'a> {
             hand_over(events, event).await;
         }
         let settled = settle::settle(terminal, ledger, |inside_frame| match &ended {
+            Ok(Ended { memory_killed: true, .. }) => attribution::memory(&spec.budgets),
             Ok(Ended { exit, cpu, .. }) => {
                 attribution::attribute(*exit, inside_frame, millis(*cpu), &spec.budgets)
             }

@@ -23,6 +23,8 @@ pub(crate) struct Ended {
     pub(crate) cpu: Duration,
     /// Peak resident memory, bytes. What it shared with its zygote at the fork is in it.
     pub(crate) peak_memory_bytes: u64,
+    /// Whether the kernel killed it because its control group was out of memory.
+    pub(crate) memory_killed: bool,
 }
 
 /// A descriptor for our child `pid`, close-on-exec.
@@ -109,6 +111,7 @@ fn wait(fd: BorrowedFd<'_>) -> io::Result<Ended> {
         exit,
         cpu: duration(usage.ru_utime) + duration(usage.ru_stime),
         peak_memory_bytes: kibibytes.saturating_mul(1024),
+        memory_killed: false,
     })
 }
 

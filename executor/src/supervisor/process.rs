@@ -6,6 +6,7 @@ use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::time::Duration;
 
+use codemode_lockdown::cgroup::RunGroup;
 use nix::sys::time::TimeValLike as _;
 use nix::time::{ClockId, clock_getcpuclockid};
 use nix::unistd::Pid;
@@ -13,6 +14,7 @@ use parking_lot::Mutex;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
+use super::groups;
 use super::pidfd::{self, Ended};
 
 /// Process ids of the children that some [`Process`] answers for.
@@ -34,6 +36,7 @@ pub fn live_children() -> usize {
 pub(crate) struct Process {
     pid: i32,
     fd: Option<AsyncFd<OwnedFd>>,
+    group: Option<RunGroup>,
 }
 
 impl Process {
@@ -48,7 +51,17 @@ impl Process {
         if !KNOWN.lock().get_or_insert_default().insert(pid) {
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, "the process is known already"));
         }
-        Ok(Self { pid, fd: Some(fd) })
+        Ok(Self { pid, fd: Some(fd), group: None })
+    }
+
+    /// Gives it the control group that it was put into; the group goes when the process is reaped.
+    pub(crate) fn join(&mut self, group: Option<RunGroup>) {
+        self.group = group;
+    }
+
+    /// Whether it has a control group of its own.
+    pub(crate) const fn has_group(&self) -> bool {
+        self.group.is_some()
     }
 
     /// Its number, for logs and for the CPU clock only.
@@ -80,8 +93,17 @@ impl Process {
     pub(crate) async fn reap(mut self) -> io::Result<Ended> {
         self.ended().await;
         let ended = pidfd::reap(self.fd()?.as_fd());
+        let group = self.group.take();
         self.forget();
-        ended
+        let mut ended = ended?;
+        if let Some(group) = group {
+            ended.memory_killed = group.oom_kills().is_ok_and(|kills| kills > 0);
+            if let Ok(Some(peak)) = group.memory_peak() {
+                ended.peak_memory_bytes = peak;
+            }
+            groups::remove(&group);
+        }
+        Ok(ended)
     }
 
     fn forget(&mut self) {
@@ -100,13 +122,16 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         let Some(fd) = self.fd.take() else { return };
-        let (fd, pid) = (fd.into_inner(), self.pid);
+        let (fd, pid, group) = (fd.into_inner(), self.pid, self.group.take());
         let _ = pidfd::kill(fd.as_fd());
         // Death takes milliseconds, and a destructor cannot wait for it.
         let reaper = std::thread::Builder::new().name("codemode-reaper".to_owned());
         let spawned = reaper.spawn(move || {
             if let Err(error) = pidfd::reap(fd.as_fd()) {
                 tracing::error!(pid, %error, "cannot reap a dropped child process");
+            }
+            if let Some(group) = group {
+                groups::remove(&group);
             }
             if let Some(known) = KNOWN.lock().as_mut() {
                 known.remove(&pid);

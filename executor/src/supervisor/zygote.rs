@@ -124,6 +124,15 @@ pub enum ForkError {
         #[source]
         source: io::Error,
     },
+    /// The process could not be put into a control group.
+    #[error("cannot put process {pid} into a control group")]
+    Group {
+        /// The process.
+        pid: i32,
+        /// Why not.
+        #[source]
+        source: codemode_lockdown::cgroup::CgroupError,
+    },
     /// A local resource is missing.
     #[error("cannot make a channel")]
     Channel(#[from] io::Error),
@@ -138,6 +147,8 @@ pub(crate) struct BootPlan {
     pub(crate) path: Arc<Path>,
     pub(crate) request: BootRequest,
     pub(crate) required: LayerSet,
+    /// How the layer stands that the executor applies itself.
+    pub(crate) cgroup: LayerReport,
     pub(crate) boot_deadline: Duration,
     pub(crate) control_deadline: Duration,
     /// `once` instead of `zygote`.
@@ -379,7 +390,9 @@ async fn greet(socket: &AsyncFd<OwnedFd>, plan: &BootPlan) -> Result<EngineInfo,
     let mut packet = vec![0; CONTROL_BYTES_MAX];
     let frame = receive(socket, &mut packet).await.map_err(BootError::Channel)?;
     let (version, engine, info) = match frame {
-        ZygoteFrame::Ready { version, engine, engine_version, jit, layers, globals } => {
+        ZygoteFrame::Ready { version, engine, engine_version, jit, mut layers, globals } => {
+            layers.retain(|report| report.layer != plan.cgroup.layer);
+            layers.push(plan.cgroup.clone());
             let info = EngineInfo { engine: plan.engine, version: engine_version, jit, layers, globals };
             (version, engine, info)
         }
