@@ -95,6 +95,9 @@ core.ops.op_set_captured_bootstrap({
   },
 });
 
+/** `v8` or `quickjs`. */
+const ENGINE = core.ops.op_codemode_engine();
+
 /** An empty array without a prototype: assigning to an index defines it, whatever stands on `Array.prototype`. */
 function newList() {
   return ObjectSetPrototypeOf([], null);

@@ -35,6 +35,11 @@ function formatFrames(error, sites) {
     if (callSite(site, "getFileName") !== PROGRAM_NAME) {
       continue;
     }
+    const name = callSite(site, "getFunctionName");
+    if (ENGINE === "quickjs" && name === "anonymous") {
+      // The body of a `new Function`: quickjs gives it the program's name, and lines that are not the program's.
+      continue;
+    }
     const line = callSite(site, "getLineNumber") - WRAPPER_LINES;
     const column = callSite(site, "getColumnNumber");
     if (!(line >= 1)) {
@@ -44,7 +49,6 @@ function formatFrames(error, sites) {
       WeakMapPrototypeSet(positions, error, { line, column });
     }
     shown++;
-    const name = callSite(site, "getFunctionName");
     const place = `${PROGRAM_NAME}:${line}:${column}`;
     const isAsync = callSite(site, "isAsync") === true ? "async " : "";
     text += isName(name) ? `\n    at ${isAsync}${name} (${place})` : `\n    at ${isAsync}${place}`;
@@ -108,11 +112,26 @@ function renderValue(value) {
   }
 }
 
+/**
+ * A stack text without what quickjs adds to it after it was formatted: frames of awaiting functions, in lines that
+ * count the wrapper's.
+ */
+function withoutAddedFrames(error, stack) {
+  const frames = WeakMapPrototypeGet(frameTexts, error);
+  if (ENGINE !== "quickjs" || frames === undefined || frames === "") {
+    return stack;
+  }
+  const end = StringPrototypeIndexOf(stack, frames) + frames.length;
+  const added = end < frames.length ? "" : StringPrototypeSlice(stack, end);
+  return RegExpPrototypeExec(/^(?:\n {4}at async [^\n]*)+$/, added) === null ? stack : StringPrototypeSlice(stack, 0, end);
+}
+
 /** Text of a thrown error: its stack (or message), then the errors and causes inside it. */
 function renderError(error, depth) {
-  const stack = read(error, "stack");
+  let stack = read(error, "stack");
   let text;
   if (typeof stack === "string" && stack !== "") {
+    stack = withoutAddedFrames(error, stack);
     const message = read(error, "message");
     // A stack replaced by the program must not hide the message.
     text = typeof message === "string" && message !== "" && !StringPrototypeIncludes(stack, message)

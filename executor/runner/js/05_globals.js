@@ -23,6 +23,16 @@ const { TextEncoder, TextDecoder } = core.loadExtScript("ext:deno_web/08_text_en
 const { structuredClone: cloneStructured } = core.loadExtScript("ext:deno_web/02_structured_clone.js");
 const { atob, btoa } = core.loadExtScript("ext:deno_web/05_base64.js");
 
+/** Exceptions that deno's ops name and that only a runtime can make. */
+const DOM_EXCEPTIONS = [
+  "AbortError", "DataCloneError", "DataError", "InvalidCharacterError", "InvalidStateError", "NetworkError",
+  "NotSupportedError", "OperationError", "QuotaExceededError",
+];
+for (let i = 0; i < DOM_EXCEPTIONS.length; i++) {
+  const name = DOM_EXCEPTIONS[i];
+  core.registerErrorBuilder(`DOMException${name}`, (message) => new DOMException(message, name));
+}
+
 const HEX = ObjectFreeze(["0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "a", "b", "c", "d", "e", "f"]);
 
 function randomUuid() {
@@ -59,6 +69,23 @@ function getRandomValues(array) {
   return array;
 }
 
+
+/** The platform's clone; where quickjs says why not in terms of its own, in the platform's. */
+function structuredCloneOf(value) {
+  try {
+    return cloneStructured(value);
+  } catch (error) {
+    const message = ENGINE === "quickjs" ? read(error, "message") : undefined;
+    if (typeof message === "string") {
+      const kind = RegExpPrototypeExec(/^unsupported object class: (\w+)/, message);
+      if (kind !== null) throw new DOMException(`#<${kind[1]}> could not be cloned.`, "DataCloneError");
+      if (StringPrototypeIncludes(message, "function object")) {
+        throw new DOMException("A function could not be cloned.", "DataCloneError");
+      }
+    }
+    throw error;
+  }
+}
 
 /** xoshiro128**, seeded for each run: what the engine seeded is the same in every fork. */
 const randomState = [1, 2, 3, 4];
@@ -133,7 +160,7 @@ const WEB_GLOBALS = {
   }),
   setInterval,
   setTimeout,
-  structuredClone: opaque("structuredClone", 1, (value) => cloneStructured(value)),
+  structuredClone: opaque("structuredClone", 1, structuredCloneOf),
 };
 
 /** ECMAScript globals that stay. What an engine has beyond this list is removed. */

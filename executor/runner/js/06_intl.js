@@ -666,7 +666,7 @@ function keepTimeZones() {
 
 /** Called at boot, before the program's world is closed. */
 function installIntl() {
-  if (core.ops.op_codemode_engine() !== "quickjs") {
+  if (ENGINE !== "quickjs") {
     return;
   }
   replaceMethods(primordials.StringPrototype, LOCALE_METHODS.string);

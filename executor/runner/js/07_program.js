@@ -229,19 +229,33 @@ function adviceForName(name) {
 }
 
 function adviceForMember(message) {
+  // Engines write `tools.name is not a function`, whatever the name holds; quickjs leaves a computed name out.
+  const called = RegExpPrototypeExec(/^([\w$]+)(?:\.(.*)|\[\s*["'](.*)["']\s*\])? is not a function$/s, message);
+  if (called === null) {
+    return "";
+  }
   for (let i = 0; i < spec.namespaces.length; i++) {
     const table = spec.namespaces[i];
-    const called = RegExpPrototypeExec(/([\w$]+)(?:\.([\w$]+)|\[\s*["']([^"']*)["']\s*\])? is not a function/, message);
-    if (called !== null && called[1] === table.global) {
-      const name = called[2] ?? called[3] ?? "";
-      const near = nearest(name, table.functions);
-      const all = firstNames(table.functions);
-      return near === ""
-        ? `hint: ${table.global} has no function ${JSONStringify(name)}; it has ${all}`
-        : `hint: ${table.global} has no function ${JSONStringify(name)}; did you mean ${memberText(table.global, near)}?`;
+    if (called[1] === table.global) {
+      return adviceForFunction(table, called[2] ?? called[3]);
     }
   }
   return "";
+}
+
+function adviceForFunction(table, name) {
+  const all = firstNames(table.functions);
+  if (name === undefined) {
+    return `hint: ${table.global} has no function of that name; it has ${all}`;
+  }
+  const dot = StringPrototypeIndexOf(name, ".");
+  if (dot > 0 && ArrayPrototypeIncludes(table.functions, StringPrototypeSlice(name, 0, dot))) {
+    return "";
+  }
+  const near = nearest(name, table.functions);
+  return near === ""
+    ? `hint: ${table.global} has no function ${JSONStringify(name)}; it has ${all}`
+    : `hint: ${table.global} has no function ${JSONStringify(name)}; did you mean ${memberText(table.global, near)}?`;
 }
 
 /** The first names of a namespace, and how many there are beyond them. */

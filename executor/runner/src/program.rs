@@ -218,11 +218,24 @@ fn compile_text<'s>(
     let place = scope.message();
     let line = place.and_then(|place| place.get_line_number(scope)).unwrap_or(0);
     let column = place.map_or(0, |place| place.get_start_column());
-    Err(CompileFailure {
-        message,
-        line: u32::try_from(line).unwrap_or(0).saturating_sub(1),
-        column: u32::try_from(column).unwrap_or(0).saturating_add(1),
-    })
+    Err(refusal(message, u32::try_from(line).unwrap_or(0), u32::try_from(column).unwrap_or(0)))
+}
+
+/// What the engine says of a text that it refused, at the program's own line and column (from 1; 0 is unknown).
+///
+/// v8 counts the wrapper's line. quickjs reads its place from a stack text that the boot script formatted, where that
+/// line is gone already; it has none for what is wrong inside a regular expression, and for nothing else.
+fn refusal(message: String, line: u32, column: u32) -> CompileFailure {
+    if cfg!(feature = "v8") {
+        return CompileFailure { message, line: line.saturating_sub(1), column: column.saturating_add(1) };
+    }
+    if line > 0 {
+        return CompileFailure { message, line, column: column.saturating_add(1) };
+    }
+    let named = message.contains("regular expression");
+    let message =
+        if named { message } else { message.replacen("SyntaxError: ", "SyntaxError: Invalid regular expression: ", 1) };
+    CompileFailure { message, line: 0, column: 0 }
 }
 
 /// Calls a function of the boot script. It handles what programs throw; if it fails all the same (the stack or the
