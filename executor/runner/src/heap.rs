@@ -3,7 +3,7 @@
 //! Owns the one way out of an exhausted heap: a frame that names the cap, then the end of the process. A program
 //! cannot catch it. The kernel's `RLIMIT_DATA` stands behind the cap.
 
-use deno_core::JsRuntime;
+use deno_core::{JsRuntime, OpState, v8};
 
 use codemode_wire::message::ChildFrame;
 
@@ -14,29 +14,56 @@ use crate::sys::exit_now;
 /// engines let a limit be raised after boot and not be lowered.
 pub(crate) const HEAP_INITIAL_BYTES: usize = 16 << 20;
 
-/// Longest text that is compiled before the cap is armed, bytes: it compiles in far less than the initial limit.
-pub(crate) const COMPILE_UNCAPPED_BYTES_MAX: usize = 64 << 10;
-
 /// Exit code after the heap frame.
 const EXIT_HEAP: i32 = 6;
 
-/// Arms the cap for this process: the engine's limit rises to it once, and the next time the run is over.
+/// The cap of this process's run, bytes, in the op state.
+struct Cap(u64);
+
+/// Arms the cap for this process. Exceeding it ends the run, caught or not: on v8 at once, on quickjs at
+/// [`exit_if_exhausted`].
 pub(crate) fn cap(runtime: &mut JsRuntime, heap_bytes: u64) {
-    let cap = usize::try_from(heap_bytes).unwrap_or(usize::MAX).max(HEAP_INITIAL_BYTES);
+    runtime.op_state().borrow_mut().put(Cap(heap_bytes));
+    let limit = usize::try_from(heap_bytes).unwrap_or(usize::MAX).max(HEAP_INITIAL_BYTES);
+    arm(runtime, limit);
+}
+
+/// V8 asks before it gives up: the limit rises to the cap once, and the next time the run is over.
+#[cfg(feature = "v8")]
+fn arm(runtime: &mut JsRuntime, limit: usize) {
     let state = runtime.op_state();
     runtime.add_near_heap_limit_callback(move |current, _initial| {
-        if current < cap {
-            return cap;
+        if current < limit {
+            return limit;
         }
         if let Ok(mut state) = state.try_borrow_mut() {
-            report(state.borrow_mut::<Channel>(), current as u64, heap_bytes);
+            report(&mut state);
         }
         exit_now(EXIT_HEAP)
     });
 }
 
+/// QuickJS terminates execution at its limit when no callback is registered. Taking one away is the facade's only way
+/// to set the limit after boot.
+#[cfg(not(feature = "v8"))]
+fn arm(runtime: &mut JsRuntime, limit: usize) {
+    runtime.add_near_heap_limit_callback(|current, _initial| current);
+    runtime.remove_near_heap_limit_callback(limit);
+}
+
+/// Ends the run if the engine has terminated execution, which nothing but an exhausted heap makes it do. To be asked
+/// whenever the engine returns.
+pub(crate) fn exit_if_exhausted(isolate: &v8::Isolate) {
+    if isolate.is_execution_terminating() {
+        report(&mut JsRuntime::op_state_from(isolate).borrow_mut());
+    }
+}
+
 /// Says that the heap is exhausted and ends the process.
-fn report(channel: &mut Channel, used: u64, limit: u64) -> ! {
-    channel.send(&ChildFrame::HeapExhausted { used, limit });
+fn report(state: &mut OpState) -> ! {
+    let limit = state.try_borrow::<Cap>().map_or(0, |cap| cap.0);
+    if let Some(channel) = state.try_borrow_mut::<Channel>() {
+        channel.send(&ChildFrame::HeapExhausted { used: limit, limit });
+    }
     exit_now(EXIT_HEAP)
 }

@@ -32,16 +32,8 @@ enum Arrival {
 pub(crate) fn run(mut engine: Engine, mut channel: Channel) -> ! {
     let spec = await_program(&mut channel);
     engine.runtime.op_state().borrow_mut().put(channel);
-    // With the cap armed, quickjs counts its whole heap after compiling: a fifth of a trivial run. The limit that the
-    // engine booted with is enough to compile a small program under.
-    let large = spec.source.len() > heap::COMPILE_UNCAPPED_BYTES_MAX;
-    if large {
-        heap::cap(&mut engine.runtime, spec.heap_bytes);
-    }
+    heap::cap(&mut engine.runtime, spec.heap_bytes);
     let (program, values) = compile(&mut engine, &spec);
-    if !large {
-        heap::cap(&mut engine.runtime, spec.heap_bytes);
-    }
     start(&mut engine, &program, &values);
     drop(spec);
     loop {
@@ -210,6 +202,7 @@ fn compile_text<'s>(
         v8::ScriptOrigin::new(scope, name.into(), 0, 0, false, -1, None, false, false, false, None);
     v8::tc_scope!(let scope, scope);
     let function = v8::Script::compile(scope, source, Some(&origin)).and_then(|script| script.run(scope));
+    heap::exit_if_exhausted(scope);
     if let Some(function) = function {
         return Ok(function);
     }
@@ -249,6 +242,7 @@ fn call_trusted<'s>(
     v8::tc_scope!(let scope, scope);
     let undefined = v8::undefined(scope).into();
     let answer = function.call(scope, undefined, arguments);
+    heap::exit_if_exhausted(scope);
     if answer.is_none()
         && let Some(exception) = scope.exception()
     {
@@ -258,6 +252,12 @@ fn call_trusted<'s>(
         exit_now(EXIT_TRUSTED_FAILED);
     }
     answer
+}
+
+/// Runs microtasks until none is left.
+fn microtasks(scope: &mut v8::PinScope<'_, '_>) {
+    scope.perform_microtask_checkpoint();
+    heap::exit_if_exhausted(scope);
 }
 
 /// One turn: microtasks until none is left, at most one timer that is due, then whatever arrives until the next.
@@ -275,10 +275,10 @@ fn turn(engine: &mut Engine) {
 fn microtasks_and_timers(engine: &mut Engine) -> f64 {
     let Engine { runtime, trusted, .. } = engine;
     deno_core::scope!(scope, runtime);
-    scope.perform_microtask_checkpoint();
+    microtasks(scope);
     let tick = v8::Local::new(scope, &trusted.tick);
     let delay = call_trusted(scope, trusted, tick, &[]).and_then(|delay| delay.number_value(scope));
-    scope.perform_microtask_checkpoint();
+    microtasks(scope);
     delay.unwrap_or(STALLED)
 }
 
@@ -314,6 +314,6 @@ fn deliver(engine: &mut Engine, arrivals: Vec<Arrival>) {
         let id = v8::Number::new(scope, id as f64);
         let function = v8::Local::new(scope, function);
         call_trusted(scope, trusted, function, &[id.into(), text.into()]);
-        scope.perform_microtask_checkpoint();
+        microtasks(scope);
     }
 }
