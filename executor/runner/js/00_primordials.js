@@ -13,7 +13,9 @@ const {
   ArrayPrototypeSort,
   Error,
   ErrorPrototype,
+  FunctionPrototype,
   FunctionPrototypeBind,
+  FunctionPrototypeToString,
   JSONParse,
   JSONStringify,
   MathFloor,
@@ -41,6 +43,7 @@ const {
   SafeMap,
   SafeSet,
   SafeWeakMap,
+  SafeWeakSet,
   String,
   StringPrototypeCharCodeAt,
   StringPrototypeEndsWith,
@@ -62,6 +65,8 @@ const {
   SetPrototypeHas,
   SetPrototypeAdd,
   SetPrototypeDelete,
+  WeakSetPrototypeAdd,
+  WeakSetPrototypeHas,
 } = primordials;
 const {
   op_codemode_call,

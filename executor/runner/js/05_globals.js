@@ -214,6 +214,46 @@ const ABSENT_ADVICE = {
   File: "there are no files here; call one of the tools",
 };
 
+/** The host's functions written in JavaScript: what the program sees of their text is what it sees of native ones. */
+const hostFunctions = new SafeWeakSet();
+
+const sourceMethods = {
+  toString() {
+    return WeakSetPrototypeHas(hostFunctions, this)
+      ? `function ${ownData(this, "name") ?? ""}() { [native code] }`
+      : FunctionPrototypeToString(this);
+  },
+};
+
+/** Takes every function that can be reached from `roots` for the host's. Called before any program code exists. */
+function hideSources(roots) {
+  ObjectDefineProperty(FunctionPrototype, "toString", {
+    __proto__: null, value: sourceMethods.toString, writable: true, enumerable: false, configurable: true,
+  });
+  const seen = new SafeSet();
+  const waiting = newList();
+  const note = (value) => {
+    if ((typeof value !== "object" || value === null) && typeof value !== "function") return;
+    if (SetPrototypeHas(seen, value)) return;
+    SetPrototypeAdd(seen, value);
+    waiting[waiting.length] = value;
+    if (typeof value === "function") WeakSetPrototypeAdd(hostFunctions, value);
+  };
+  note(sourceMethods.toString);
+  note(roots);
+  while (waiting.length > 0) {
+    const object = ArrayPrototypePop(waiting);
+    note(ObjectGetPrototypeOf(object));
+    const keys = ReflectOwnKeys(object);
+    for (let i = 0; i < keys.length; i++) {
+      const property = ObjectGetOwnPropertyDescriptor(object, keys[i]);
+      note(property.value);
+      note(property.get);
+      note(property.set);
+    }
+  }
+}
+
 function installGlobals() {
   const own = ReflectOwnKeys(globalThis);
   for (let i = 0; i < own.length; i++) {
