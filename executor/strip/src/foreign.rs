@@ -89,16 +89,49 @@ fn foreign(text: &str, fault: usize) -> Option<&'static str> {
     lines.next().and_then(language).or_else(|| language(faulty.trim()))
 }
 
-/// A program that reads as TypeScript and is one shell command all the same: `pwd`, `ls -la`.
-pub(crate) fn shell_command(text: &str, tree: &Module) -> Option<Refusal> {
+/// A text that reads as TypeScript and is something else all the same.
+pub(crate) fn disguised(text: &str, tree: &Module) -> Option<Refusal> {
+    shell_command(text, tree).or_else(|| markdown(text, tree))
+}
+
+/// A program that is one shell command: `pwd`, `ls -la`, `cd /tmp && ls`.
+fn shell_command(text: &str, tree: &Module) -> Option<Refusal> {
     let [ModuleItem::Stmt(Stmt::Expr(statement))] = tree.body.as_slice() else { return None };
-    let command = match &*statement.expr {
-        Expr::Ident(command) => command,
-        Expr::Bin(BinExpr { op: BinaryOp::Sub, left, right, .. }) if right.is_ident() => left.as_ident()?,
-        _ => return None,
-    };
+    let command = first_word(&statement.expr)?;
     let message = format!("the program must be TypeScript, and this looks like {SHELL}: `{}`", command.sym);
     COMMANDS.contains(&&*command.sym).then(|| Refusal::at(text, offset(command.span.lo), message))
+}
+
+/// The first name of an expression that is nothing but names and binary operators.
+fn first_word(expression: &Expr) -> Option<&Ident> {
+    match expression {
+        Expr::Ident(name) => Some(name),
+        Expr::Bin(binary) => first_word(&binary.right).and_then(|_| first_word(&binary.left)),
+        _ => None,
+    }
+}
+
+/// Three back-ticks read as an empty template that is the tag of another: no program means that.
+fn markdown(text: &str, tree: &Module) -> Option<Refusal> {
+    if !text.contains("```") {
+        return None;
+    }
+    let mut fences = Fences { found: None };
+    tree.visit_with(&mut fences);
+    fences.found.map(|at| Refusal::at(text, at, MARKDOWN))
+}
+
+struct Fences {
+    found: Option<usize>,
+}
+
+impl Visit for Fences {
+    fn visit_tagged_tpl(&mut self, tagged: &TaggedTpl) {
+        tagged.visit_children_with(self);
+        if tagged.tag.is_tpl() {
+            self.found = self.found.or(Some(offset(tagged.span.lo)));
+        }
+    }
 }
 
 const SHELL: &str = "a shell command";

@@ -24,6 +24,11 @@ mod shape;
 mod text;
 mod verify;
 
+#[cfg(test)]
+mod property;
+#[cfg(test)]
+mod tests;
+
 use codemode_wire::message::Shape;
 
 use crate::refusal::Refusal;
@@ -86,7 +91,7 @@ fn stations(program: &str) -> Result<StripResult, Refusal> {
         Ok(tree) => tree,
         Err(fault) => parse::lone_function(&text).ok_or_else(|| foreign::explain(&text, &fault))?,
     };
-    if let Some(refusal) = foreign::shell_command(&text, &tree) {
+    if let Some(refusal) = foreign::disguised(&text, &tree) {
         return Err(refusal);
     }
     let plan = shape::plan(&tree);
