@@ -70,11 +70,18 @@ fn protect() -> anyhow::Result<()> {
 }
 
 fn run(config: Config) -> anyhow::Result<ExitCode> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(workers()).enable_all().build()?;
     let code = runtime.block_on(start(config));
     // Nothing is left to wait for; a thread stuck in the kernel must not keep the process.
     runtime.shutdown_background();
     code
+}
+
+/// Threads that serve: half the cores, as most of a run is its own process's and its zygote's work. On two cores a
+/// second thread only takes their time: it is woken for each task that the first would have come to by itself.
+fn workers() -> usize {
+    std::thread::available_parallelism().map_or(1, |cores| (cores.get() / 2).max(1))
 }
 
 async fn start(config: Config) -> anyhow::Result<ExitCode> {

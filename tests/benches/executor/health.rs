@@ -16,6 +16,7 @@ use crate::samples::Samples;
 use crate::timed;
 
 const SPINNING: usize = 8;
+const FLOODING: usize = 4;
 const CHECKS: u32 = 500;
 const RUNS: u32 = 100;
 /// Between two checks.
@@ -45,11 +46,42 @@ pub(crate) async fn measure(setting: &Setting<'_>, report: &mut Report) -> anyho
         report.samples(&format!("a trivial run meanwhile, {engine}"), &walls);
     }
     report.target("health, p99", busy.p99(), "ms", Target::Below(50.0));
-    for mut run in spinning {
+    end(spinning).await?;
+    let heavy = while_values_flow(setting, &executor, &mut health).await?;
+    report.samples(&format!("{FLOODING} programs pass 900 KiB about"), &heavy);
+    report.target("health while values flow, p99", heavy.p99(), "ms", Target::Below(50.0));
+    Ok(())
+}
+
+async fn end(runs: Vec<LiveRun>) -> anyhow::Result<()> {
+    for mut run in runs {
         run.abort("enough");
         run.outcome().await?;
     }
     Ok(())
+}
+
+/// Checks while programs send and get values that are just not large enough to be handled beside everything else.
+async fn while_values_flow(
+    setting: &Setting<'_>,
+    executor: &Executor,
+    health: &mut HealthClient<Channel>,
+) -> anyhow::Result<Samples> {
+    const PROGRAM: &str = "const list = Array.from({ length: 150000 }, (_, i) => i % 10000);\
+        for (;;) await Promise.all(Array.from({ length: 16 }, () => tools.sink(list)));";
+    let mut client = executor.client().await?;
+    let mut flooding = tokio::task::JoinSet::new();
+    for engine in setting.engines.iter().cycle().take(FLOODING) {
+        let mut run = LiveRun::start(&mut client, timed::start(engine, PROGRAM, &["sink"])).await?;
+        flooding.spawn(async move {
+            while let Ok(call) = run.wait_for_call().await {
+                run.reply(call, "null");
+            }
+        });
+    }
+    let samples = check(health, setting.options.times(CHECKS)).await;
+    flooding.shutdown().await;
+    samples
 }
 
 async fn check(health: &mut HealthClient<Channel>, times: u32) -> anyhow::Result<Samples> {
