@@ -2,16 +2,22 @@
 // here, before any program code ran, and never a method looked up on a value the program can reach. Nor does it
 // assign a property that may be missing, or append to an array that has a prototype: a setter that a program put on
 // `Object.prototype` or `Array.prototype` would see the value and swallow it. Objects are made with all their
-// fields; lists come from `newList`.
+// fields; lists come from `newList`. There are no template literals: quickjs makes a call of
+// `String.prototype.concat` of them.
 
 const { core, primordials } = __bootstrap;
 const {
+  ArrayBufferPrototypeGetByteLength,
   ArrayIsArray,
   ArrayPrototype,
   ArrayPrototypeIncludes,
   ArrayPrototypePop,
   ArrayPrototypeSort,
   Error,
+  BigIntPrototypeValueOf,
+  BooleanPrototypeValueOf,
+  DataViewPrototypeGetBuffer,
+  DatePrototypeGetTime,
   ErrorPrototype,
   FunctionPrototype,
   FunctionPrototypeBind,
@@ -21,6 +27,7 @@ const {
   MathFloor,
   NumberIsFinite,
   NumberIsInteger,
+  NumberPrototypeValueOf,
   Number,
   ObjectCreate,
   ObjectDefineProperty,
@@ -40,6 +47,7 @@ const {
   ReflectDeleteProperty,
   ReflectOwnKeys,
   RegExpPrototypeExec,
+  RegExpPrototypeGetSource,
   SafeMap,
   SafeSet,
   SafeWeakMap,
@@ -53,15 +61,20 @@ const {
   StringPrototypeSlice,
   StringPrototypeStartsWith,
   StringPrototypeToLowerCase,
+  StringPrototypeValueOf,
   SymbolPrototypeToString,
+  SymbolPrototypeValueOf,
   SymbolToStringTag,
   TypeError,
   TypedArrayPrototypeGetSymbolToStringTag,
   WeakMapPrototypeGet,
+  WeakMapPrototypeHas,
   WeakMapPrototypeSet,
   MapPrototypeGet,
+  MapPrototypeGetSize,
   MapPrototypeSet,
   MapPrototypeDelete,
+  SetPrototypeGetSize,
   SetPrototypeHas,
   SetPrototypeAdd,
   SetPrototypeDelete,

@@ -27,6 +27,48 @@ const KIND_ADVICE = [
 ];
 const VOWEL_KINDS = new SafeSet(["Error", "ArrayBuffer"]);
 const KIND_PROXY = 1;
+const KIND_ITERATOR = 12;
+/** What every generator and built-in iterator inherits from. */
+const IteratorPrototype = globalThis.Iterator.prototype;
+
+/**
+ * Asks each brand for what only its own objects have. v8 tells brands by itself; quickjs's facade asks the object,
+ * which may say anything.
+ */
+const BRANDS = [
+  [2, (value) => DatePrototypeGetTime(value)],
+  [3, (value) => MapPrototypeGetSize(value)],
+  [4, (value) => SetPrototypeGetSize(value)],
+  [6, (value) => RegExpPrototypeGetSource(value)],
+  [8, (value) => ArrayBufferPrototypeGetByteLength(value)],
+  [10, (value) => NumberPrototypeValueOf(value)],
+  [10, (value) => StringPrototypeValueOf(value)],
+  [10, (value) => BooleanPrototypeValueOf(value)],
+  [10, (value) => BigIntPrototypeValueOf(value)],
+  [10, (value) => SymbolPrototypeValueOf(value)],
+  [11, (value) => WeakMapPrototypeHas(value, value)],
+  [11, (value) => WeakSetPrototypeHas(value, value)],
+  [14, (value) => DataViewPrototypeGetBuffer(value)],
+];
+
+/** Index into `KIND_ADVICE` of an object that `op_codemode_kind` takes for a plain one. */
+function brandOf(value) {
+  for (let i = 0; ENGINE === "quickjs" && i < BRANDS.length; i++) {
+    const { 0: kind, 1: ask } = BRANDS[i];
+    try {
+      ask(value);
+      return kind;
+    } catch { /* not of this brand */ }
+  }
+  let proto = ObjectGetPrototypeOf(value);
+  for (let hops = 0; hops < 20 && proto !== null && op_codemode_kind(proto) !== KIND_PROXY; hops++) {
+    if (proto === IteratorPrototype) {
+      return KIND_ITERATOR;
+    }
+    proto = ObjectGetPrototypeOf(proto);
+  }
+  return 0;
+}
 
 /** Why the last value that was refused is not lossless JSON: `{ path, text }`, thrown by `encodeJson`. */
 let lossy = null;
@@ -53,15 +95,15 @@ function renderPath(root, keys) {
   for (let i = 0; i < keys.length; i++) {
     const key = keys[i];
     if (key === null || text.length > 400) {
-      return `${text}…`;
+      return text + "…";
     }
     if (typeof key === "number") {
-      text += `[${key}]`;
+      text += "[" + key + "]";
     } else if (RegExpPrototypeExec(/^[A-Za-z_$][\w$]*$/, key) !== null) {
-      text += `.${key}`;
+      text += "." + key;
     } else {
-      const shown = key.length > 60 ? `${StringPrototypeSlice(key, 0, 60)}…` : key;
-      text += `[${JSONStringify(shown)}]`;
+      const shown = key.length > 60 ? StringPrototypeSlice(key, 0, 60) + "…" : key;
+      text += "[" + JSONStringify(shown) + "]";
     }
   }
   return text;
@@ -86,14 +128,14 @@ function className(value) {
 
 /** `[what it is, what to write instead]` for an object that is neither a plain record nor a plain array. */
 function oddObject(value) {
-  const kind = op_codemode_kind(value);
+  const kind = op_codemode_kind(value) || brandOf(value);
   if (kind !== 0) {
     const { 0: what, 1: cure } = KIND_ADVICE[kind];
-    return [`is ${SetPrototypeHas(VOWEL_KINDS, what) ? "an" : "a"} ${what}`, cure];
+    return ["is " + (SetPrototypeHas(VOWEL_KINDS, what) ? "an" : "a") + " " + what, cure];
   }
   const name = className(value);
   return [
-    name === "" ? "has a prototype of its own" : `is an instance of ${name}`,
+    name === "" ? "has a prototype of its own" : "is an instance of " + name,
     "return a plain object: { ...value }",
   ];
 }
@@ -114,7 +156,7 @@ function oddPrimitive(value) {
         return ["is NaN", "use null, or check the arithmetic"];
       }
       if (!NumberIsFinite(value)) {
-        return [`is ${value > 0 ? "" : "-"}Infinity`, "use null, or check the arithmetic"];
+        return ["is " + (value > 0 ? "" : "-") + "Infinity", "use null, or check the arithmetic"];
       }
       return ["is -0", "use 0"];
     default:
@@ -150,6 +192,10 @@ function openContainer(value, parent, fail) {
     }
     return { value, keys: null, length, index: -1, first: true, parent, depth: parent === null ? 1 : parent.depth + 1 };
   }
+  if (own.length === 0 && brandOf(value) !== 0) {
+    // An exotic object that was given a plain prototype: what it holds would be lost.
+    fail(oddObject(value));
+  }
   const keys = ObjectKeys(value);
   if (keys.length !== own.length) {
     fail(
@@ -173,7 +219,7 @@ function encodeJson(value, omitUndefined) {
   const ancestors = new SafeSet();
   let out = "";
   const fail = ({ 0: what, 1: cure }) => {
-    lossy = { path: pathTo(innermost), text: `${what}; ${cure}` };
+    lossy = { path: pathTo(innermost), text: what + "; " + cure };
     throw lossy;
   };
   let current = value;
@@ -186,7 +232,7 @@ function encodeJson(value, omitUndefined) {
     } else if (typeof current === "boolean") {
       out += current ? "true" : "false";
     } else if (typeof current === "number" && NumberIsFinite(current) && !ObjectIs(current, -0)) {
-      out += `${current}`;
+      out += "" + current;
     } else if (typeof current !== "object") {
       fail(oddPrimitive(current));
     } else {
@@ -194,7 +240,7 @@ function encodeJson(value, omitUndefined) {
         fail(["is circular: it contains itself", "break the cycle, or return ids"]);
       }
       if (innermost !== null && innermost.depth >= DEPTH_MAX) {
-        fail([`is nested more than ${DEPTH_MAX} levels deep`, "return something flatter"]);
+        fail(["is nested more than " + DEPTH_MAX + " levels deep", "return something flatter"]);
       }
       innermost = openContainer(current, innermost, fail);
       SetPrototypeAdd(ancestors, current);
@@ -230,7 +276,7 @@ function encodeJson(value, omitUndefined) {
       }
       frame.first = false;
       if (frame.keys !== null) {
-        out += `${JSONStringify(key)}:`;
+        out += JSONStringify(key) + ":";
       }
       break;
     }
@@ -240,7 +286,7 @@ function encodeJson(value, omitUndefined) {
 /** Why encoding failed, as text that begins with the path; `root` names the whole value. */
 function lossyText(root, error) {
   if (error === lossy && lossy !== null) {
-    return `${renderPath(root, lossy.path)} ${lossy.text}`;
+    return renderPath(root, lossy.path) + " " + lossy.text;
   }
-  return `a getter of ${root} threw ${describeThrown(error)}`;
+  return "a getter of " + root + " threw " + describeThrown(error);
 }

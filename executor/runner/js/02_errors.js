@@ -49,9 +49,9 @@ function formatFrames(error, sites) {
       WeakMapPrototypeSet(positions, error, { line, column });
     }
     shown++;
-    const place = `${PROGRAM_NAME}:${line}:${column}`;
+    const place = PROGRAM_NAME + ":" + line + ":" + column;
     const isAsync = callSite(site, "isAsync") === true ? "async " : "";
-    text += isName(name) ? `\n    at ${isAsync}${name} (${place})` : `\n    at ${isAsync}${place}`;
+    text += isName(name) ? "\n    at " + isAsync + name + " (" + place + ")" : "\n    at " + isAsync + place;
   }
   WeakMapPrototypeSet(frameTexts, error, text);
   return text;
@@ -70,7 +70,7 @@ function errorHeader(error) {
     if (own !== undefined) message = String(own);
   } catch { /* the default stands */ }
   if (message === "") return name;
-  return name === "" ? message : `${name}: ${message}`;
+  return name === "" ? message : name + ": " + message;
 }
 
 /** The engine's hook for every stack text. The program cannot replace it and never sees a call site. */
@@ -135,7 +135,7 @@ function renderError(error, depth) {
     const message = read(error, "message");
     // A stack replaced by the program must not hide the message.
     text = typeof message === "string" && message !== "" && !StringPrototypeIncludes(stack, message)
-      ? `${errorHeader(error)}\n${stack}`
+      ? errorHeader(error) + "\n" + stack
       : stack;
   } else if (stack !== undefined && stack !== null && stack !== "") {
     text = renderValue(stack);
@@ -148,12 +148,12 @@ function renderError(error, depth) {
   const errors = read(error, "errors");
   if (op_codemode_kind(errors) === 0 && ArrayIsArray(errors)) {
     for (let i = 0; i < errors.length && i < 20; i++) {
-      text += `\n  [${i}] ${renderThrown(read(errors, i), depth + 1)}`;
+      text += "\n  [" + i + "] " + (renderThrown(read(errors, i), depth + 1));
     }
   }
   const cause = read(error, "cause");
   if (cause !== undefined) {
-    text += `\nCaused by: ${renderThrown(cause, depth + 1)}`;
+    text += "\nCaused by: " + renderThrown(cause, depth + 1);
   }
   return text;
 }

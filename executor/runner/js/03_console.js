@@ -41,7 +41,7 @@ function log(text) {
   const length = fittingLength(entry, logEntryBytesMax);
   if (length < entry.length) {
     const kept = StringPrototypeSlice(entry, 0, length);
-    entry = `${kept}… [entry cut: ${length} of ${entry.length} characters]`;
+    entry = kept + "… [entry cut: " + length + " of " + entry.length + " characters]";
   }
   op_codemode_log(JSONStringify(entry));
 }
@@ -50,7 +50,7 @@ function log(text) {
 function traceHere(...args) {
   const label = args.length === 0
     ? "Trace"
-    : `Trace: ${consoleModule.inspectArgs(args, { ...consoleModule.getConsoleInspectOptions(true), indentLevel: 0 })}`;
+    : "Trace: " + (consoleModule.inspectArgs(args, { ...consoleModule.getConsoleInspectOptions(true), indentLevel: 0 }));
   log(label + framesOf(new Error()));
 }
 

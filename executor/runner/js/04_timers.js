@@ -47,7 +47,7 @@ function dropCancelled() {
 
 function arm(callback, delay, args, repeats, who) {
   if (typeof callback !== "function") {
-    throw new TypeError(`${who}: the callback must be a function, not ${typeof callback}`);
+    throw new TypeError(who + ": the callback must be a function, not " + (typeof callback));
   }
   let ms = Number(delay);
   if (!(ms > 0)) ms = 0;

@@ -30,7 +30,7 @@ const DOM_EXCEPTIONS = [
 ];
 for (let i = 0; i < DOM_EXCEPTIONS.length; i++) {
   const name = DOM_EXCEPTIONS[i];
-  core.registerErrorBuilder(`DOMException${name}`, (message) => new DOMException(message, name));
+  core.registerErrorBuilder("DOMException" + name, (message) => new DOMException(message, name));
 }
 
 const HEX = ObjectFreeze(["0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "a", "b", "c", "d", "e", "f"]);
@@ -61,7 +61,7 @@ function getRandomValues(array) {
   }
   const length = TypedArrayPrototypeGetByteLength(array);
   if (length > 65536) {
-    throw new DOMException(`getRandomValues: ${length} bytes asked for, 65536 are the most`, "QuotaExceededError");
+    throw new DOMException("getRandomValues: " + length + " bytes asked for, 65536 are the most", "QuotaExceededError");
   }
   op_codemode_random(
     new Uint8Array(TypedArrayPrototypeGetBuffer(array), TypedArrayPrototypeGetByteOffset(array), length),
@@ -78,7 +78,7 @@ function structuredCloneOf(value) {
     const message = ENGINE === "quickjs" ? read(error, "message") : undefined;
     if (typeof message === "string") {
       const kind = RegExpPrototypeExec(/^unsupported object class: (\w+)/, message);
-      if (kind !== null) throw new DOMException(`#<${kind[1]}> could not be cloned.`, "DataCloneError");
+      if (kind !== null) throw new DOMException("#<" + kind[1] + "> could not be cloned.", "DataCloneError");
       if (StringPrototypeIncludes(message, "function object")) {
         throw new DOMException("A function could not be cloned.", "DataCloneError");
       }
@@ -220,7 +220,7 @@ const hostFunctions = new SafeWeakSet();
 const sourceMethods = {
   toString() {
     return WeakSetPrototypeHas(hostFunctions, this)
-      ? `function ${ownData(this, "name") ?? ""}() { [native code] }`
+      ? "function " + (ownData(this, "name") ?? "") + "() { [native code] }"
       : FunctionPrototypeToString(this);
   },
 };
@@ -261,7 +261,7 @@ function installGlobals() {
     if (typeof key === "symbol" || !SetPrototypeHas(LANGUAGE_GLOBALS, key)) {
       if (key === SymbolToStringTag) continue;
       if (!ReflectDeleteProperty(globalThis, key)) {
-        throw new Error(`the global ${String(key)} cannot be removed`);
+        throw new Error("the global " + String(key) + " cannot be removed");
       }
     }
   }

@@ -5,12 +5,9 @@
 // their own.
 
 const {
-  BigIntPrototypeValueOf,
   BigIntPrototypeToString,
-  DatePrototypeGetTime,
   MathMax,
   MathMin,
-  NumberPrototypeValueOf,
   Object,
   StringPrototypeToUpperCase,
   TypedArrayPrototypeGetLength,
@@ -20,7 +17,7 @@ const {
 const zonedParts = globalThis.__v8xTemporalTimeZone;
 
 function unavailable(what, instead) {
-  throw new RangeError(`${what} needs Intl data, which is not available on the quickjs engine: ${instead}, or run on v8`);
+  throw new RangeError(what + " needs Intl data, which is not available on the quickjs engine: " + instead + ", or run on v8");
 }
 
 /** The canonical tags of a `locales` argument, as a list. */
@@ -55,7 +52,7 @@ function localeList(locales) {
 function canonicalLocale(tag) {
   const canonical = core.ops.op_codemode_locale(tag);
   if (canonical === "") {
-    throw new RangeError(`Incorrect locale information provided: ${JSONStringify(StringPrototypeSlice(tag, 0, 60))}`);
+    throw new RangeError("Incorrect locale information provided: " + (JSONStringify(StringPrototypeSlice(tag, 0, 60))));
   }
   return canonical;
 }
@@ -63,7 +60,7 @@ function canonicalLocale(tag) {
 /** The one locale whose forms are known here; any other throws. */
 function requireEnglish(tags, what, instead) {
   if (tags.length > 0 && tags[0] !== "en-US" && tags[0] !== "en") {
-    unavailable(`${what} with the locale ${JSONStringify(tags[0])}`, instead);
+    unavailable(what + " with the locale " + JSONStringify(tags[0]), instead);
   }
 }
 
@@ -88,7 +85,7 @@ function stringOption(options, name, values, fallback) {
   for (let i = 0; i < values.length; i++) {
     if (values[i] === text) return text;
   }
-  throw new RangeError(`Value ${StringPrototypeSlice(text, 0, 60)} out of range for the Intl option ${name}`);
+  throw new RangeError("Value " + StringPrototypeSlice(text, 0, 60) + " out of range for the Intl option " + name);
 }
 
 // Strings.
@@ -111,7 +108,7 @@ function makeCollator(locales, options) {
   const given = optionsObject(options);
   const what = "Intl.Collator";
   if (stringOption(given, "usage", ["sort", "search"], "sort") === "search") {
-    unavailable(`${what} with usage "search"`, 'use the usage "sort" and compare with 0');
+    unavailable(what + ' with usage "search"', 'use the usage "sort" and compare with 0');
   }
   stringOption(given, "localeMatcher", ["lookup", "best fit"], "best fit");
   const collation = given.collation;
@@ -123,19 +120,19 @@ function makeCollator(locales, options) {
   const asked = RegExpPrototypeExec(/-u(?:-[a-z\d]{2}(?:-[a-z\d]{3,8})*)*?-co-([a-z\d-]+?)(?:-[a-z\d]{2}(?:-|$)|-[a-z\d]-|$)/, tag);
   const wanted = collation !== undefined ? String(collation) : asked === null ? undefined : asked[1];
   if (wanted !== undefined && wanted !== "standard" && wanted !== "default" && !SetPrototypeHas(COLLATIONS, wanted)) {
-    unavailable(`${what} with the collation ${JSONStringify(wanted)}`, "leave the collation out");
+    unavailable(what + " with the collation " + JSONStringify(wanted), "leave the collation out");
   }
   if (collation !== undefined && wanted !== "default" && asked === null) {
     tag = canonicalLocale(StringPrototypeIncludes(tag, "-u-")
-      ? StringPrototypeReplaceAll(tag, "-u-", `-u-co-${wanted}-`)
-      : `${tag}-u-co-${wanted}`);
+      ? StringPrototypeReplaceAll(tag, "-u-", "-u-co-" + wanted + "-")
+      : tag + "-u-co-" + wanted);
   }
   const yesNo = (flag) => flag === undefined ? 0 : flag ? 1 : 2;
   const packed = indexIn(SENSITIVITIES, sensitivity) | (yesNo(numeric) << 3) | (indexIn(CASE_FIRSTS, caseFirst) << 5) |
     (yesNo(punctuation) << 7);
   const handle = core.ops.op_codemode_collator(tag, packed);
   if (handle < 0) {
-    unavailable(`${what} with the locale ${JSONStringify(tag)}`, "compare with < and >");
+    unavailable(what + " with the locale " + JSONStringify(tag), "compare with < and >");
   }
   return {
     handle, tags, sensitivity: sensitivity ?? "variant", numeric: numeric ? true : false,
@@ -161,13 +158,13 @@ function requirePlainCase(locales, what) {
   const tags = localeList(locales);
   const language = tags.length === 0 ? null : RegExpPrototypeExec(/^[a-z]+/, tags[0]);
   if (language !== null && SetPrototypeHas(OWN_CASE, language[0])) {
-    unavailable(`${what} with the locale ${JSONStringify(tags[0])}`, "use the method without a locale");
+    unavailable(what + " with the locale " + JSONStringify(tags[0]), "use the method without a locale");
   }
 }
 
 function thisString(value, what) {
   if (value === null || value === undefined) {
-    throw new TypeError(`${what} called on null or undefined`);
+    throw new TypeError(what + " called on null or undefined");
   }
   return String(value);
 }
@@ -197,7 +194,7 @@ function digitsOption(options, name, least, most) {
   }
   const digits = Number(given);
   if (!(digits >= least && digits <= most)) {
-    throw new RangeError(`${name} value is out of range.`);
+    throw new RangeError(name + " value is out of range.");
   }
   return MathFloor(digits);
 }
@@ -213,7 +210,7 @@ function numberForm(locales, options, what) {
   let most = style === "percent" ? 0 : 3;
   let code;
   if (style === "unit") {
-    unavailable(`${what} with style "unit"`, "write the unit yourself");
+    unavailable(what + ' with style "unit"', "write the unit yourself");
   }
   if (style === "currency") {
     if (given.currency === undefined) {
@@ -225,7 +222,7 @@ function numberForm(locales, options, what) {
     }
     const known = CURRENCIES[code];
     if (known === undefined) {
-      unavailable(`${what} with the currency ${JSONStringify(code)}`, "write the currency yourself");
+      unavailable(what + " with the currency " + JSONStringify(code), "write the currency yourself");
     }
     symbol = known[0];
     fewest = most = known[1];
@@ -234,7 +231,7 @@ function numberForm(locales, options, what) {
     const { 0: name, 1: only } = NUMBER_CONSTANTS[i];
     const value = given[name];
     if (value !== undefined && String(value) !== only) {
-      unavailable(`${what} with the option ${name}`, NUMBER_CURE);
+      unavailable(what + " with the option " + name, NUMBER_CURE);
     }
   }
   const integers = digitsOption(given, "minimumIntegerDigits", 1, 21) ?? 1;
@@ -324,7 +321,7 @@ function writeNumber(text, form) {
   fraction = StringPrototypeSlice(fraction, 0, end);
   if (fraction.length < form.least) fraction += zeros(form.least - fraction.length);
   if (whole.length < form.integers) whole = zeros(form.integers - whole.length) + whole;
-  return dress(decimal.negative, group(whole, form.grouping) + (fraction === "" ? "" : `.${fraction}`), form);
+  return dress(decimal.negative, group(whole, form.grouping) + (fraction === "" ? "" : "." + fraction), form);
 }
 
 function group(whole, least) {
@@ -341,7 +338,7 @@ function group(whole, least) {
 
 /** Sign, currency and percent around a number's digits. */
 function dress(negative, body, form) {
-  return `${negative ? "-" : ""}${form.symbol}${body}${form.style === "percent" ? "%" : ""}`;
+  return (negative ? "-" : "") + form.symbol + body + (form.style === "percent" ? "%" : "");
 }
 
 function formatNumber(value, form) {
@@ -354,7 +351,7 @@ function formatNumber(value, form) {
   if (!NumberIsFinite(value)) {
     return dress(value < 0, "∞", form);
   }
-  return writeNumber(ObjectIs(value, -0) ? "-0" : `${value}`, form);
+  return writeNumber(ObjectIs(value, -0) ? "-0" : "" + value, form);
 }
 
 /** What `format` takes: decimal text counts to its last digit. */
@@ -382,7 +379,7 @@ function dateZone(locales, options, what) {
   const given = optionsObject(options);
   for (let i = 0; i < DATE_OPTIONS.length; i++) {
     if (given[DATE_OPTIONS[i]] !== undefined) {
-      unavailable(`${what} with the option ${DATE_OPTIONS[i]}`, DATE_CURE);
+      unavailable(what + " with the option " + DATE_OPTIONS[i], DATE_CURE);
     }
   }
   if (given.timeZone === undefined) {
@@ -392,7 +389,7 @@ function dateZone(locales, options, what) {
   try {
     return zonedParts(0, zone).timeZone;
   } catch {
-    throw new RangeError(`Invalid time zone specified: ${StringPrototypeSlice(zone, 0, 60)}`);
+    throw new RangeError("Invalid time zone specified: " + StringPrototypeSlice(zone, 0, 60));
   }
 }
 
@@ -403,12 +400,12 @@ const TIME_PART = 2;
 function writeDate(time, zone, parts, what) {
   const { year, month, day, hour, minute, second } = zonedParts(time, zone);
   if (year < 1) {
-    unavailable(`${what} before the year 1`, DATE_CURE);
+    unavailable(what + " before the year 1", DATE_CURE);
   }
-  const date = `${month}/${day}/${year}`;
-  const two = (n) => n < 10 ? `0${n}` : `${n}`;
-  const clock = `${hour % 12 === 0 ? 12 : hour % 12}:${two(minute)}:${two(second)} ${hour < 12 ? "AM" : "PM"}`;
-  return parts === DATE_PART ? date : parts === TIME_PART ? clock : `${date}, ${clock}`;
+  const date = "" + month + "/" + day + "/" + year;
+  const two = (n) => n < 10 ? "0" + n : "" + n;
+  const clock = "" + (hour % 12 === 0 ? 12 : hour % 12) + ":" + two(minute) + ":" + two(second) + " " + (hour < 12 ? "AM" : "PM");
+  return parts === DATE_PART ? date : parts === TIME_PART ? clock : date + ", " + clock;
 }
 
 function formatDate(time, locales, options, parts, what) {
@@ -504,7 +501,7 @@ function replaceMethods(prototype, methods) {
 
 /** A constructor of `Intl` that has nothing to offer. */
 function absentConstructor(name, instead) {
-  const refuse = () => unavailable(`Intl.${name}`, instead);
+  const refuse = () => unavailable("Intl." + name, instead);
   const made = {
     [name]: function () {
       refuse();
@@ -603,10 +600,10 @@ function callable(Class, name) {
   ObjectDefineProperty(made, "prototype", { __proto__: null, value: Class.prototype, writable: false });
   replaceMethods(Class.prototype, { constructor: made });
   replaceMethods(made, {
-    supportedLocalesOf: () => unavailable(`Intl.${name}.supportedLocalesOf`, "try the locale"),
+    supportedLocalesOf: () => unavailable("Intl." + name + ".supportedLocalesOf", "try the locale"),
   });
   ObjectDefineProperty(Class.prototype, SymbolToStringTag, {
-    __proto__: null, value: `Intl.${name}`, writable: false, enumerable: false, configurable: true,
+    __proto__: null, value: "Intl." + name, writable: false, enumerable: false, configurable: true,
   });
   return made;
 }
@@ -645,7 +642,7 @@ function refuseTemporalLocales() {
     return;
   }
   for (let i = 0; i < TEMPORAL_CLASSES.length; i++) {
-    const what = `Temporal.${TEMPORAL_CLASSES[i]}.prototype.toLocaleString`;
+    const what = "Temporal." + TEMPORAL_CLASSES[i] + ".prototype.toLocaleString";
     replaceMethods(temporal[TEMPORAL_CLASSES[i]].prototype, {
       toLocaleString: () => unavailable(what, "use toString()"),
     });

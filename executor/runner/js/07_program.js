@@ -59,12 +59,12 @@ function callBinding(table, index, args) {
       const why = args === undefined
         ? "arguments is undefined; pass an object, e.g. {}"
         : lossyText("arguments", error);
-      reject(callError(table, member, `binding arguments must be lossless JSON: ${why}`, site));
+      reject(callError(table, member, "binding arguments must be lossless JSON: " + why, site));
       return;
     }
     if (text.length > spec.argumentBytesMax) {
       reject(callError(
-        table, member, `binding arguments of ${text.length} characters exceed ${spec.argumentBytesMax} bytes`, site,
+        table, member, "binding arguments of " + text.length + " characters exceed " + spec.argumentBytesMax + " bytes", site,
       ));
       return;
     }
@@ -108,7 +108,7 @@ function deliver(id, text) {
       value = JSONParse(text);
     } catch (error) {
       const why = describeThrown(error);
-      call.reject(callError(call.table, call.member, `binding resolution must be lossless JSON: ${why}`, call.site));
+      call.reject(callError(call.table, call.member, "binding resolution must be lossless JSON: " + why, call.site));
       return;
     }
     call.resolve(value);
@@ -134,7 +134,7 @@ function failWith(thrown) {
   let message = renderThrown(thrown, 0);
   const advice = adviceFor(thrown);
   if (advice !== "") {
-    message += `\n${advice}`;
+    message += "\n" + advice;
   }
   if (message.length > spec.outputBytes) {
     fail(OUTPUT_LIMIT, "", thrown);
@@ -145,7 +145,7 @@ function failWith(thrown) {
 
 /** Something threw outside the program's own flow. */
 function uncaught(thrown, where) {
-  let message = `uncaught ${where}: ${renderThrown(thrown, 0)}`;
+  let message = "uncaught " + where + ": " + renderThrown(thrown, 0);
   if (message.length > spec.outputBytes) {
     message = "";
   }
@@ -163,7 +163,7 @@ function completeWith(value) {
   try {
     text = encodeJson(value, spec.undefinedOmit);
   } catch (error) {
-    fail(INVALID_OUTPUT, `program completion must be lossless JSON: ${lossyText("value", error)}`, undefined);
+    fail(INVALID_OUTPUT, "program completion must be lossless JSON: " + lossyText("value", error), undefined);
     return;
   }
   if (text.length > spec.outputBytes) {
@@ -189,7 +189,7 @@ function noteUnhandled() {
   let told = 0;
   unhandled.forEach((reason) => {
     if (told++ < 3) {
-      log(`unhandled rejection: ${describeThrown(reason)}`);
+      log("unhandled rejection: " + describeThrown(reason));
     }
   });
 }
@@ -213,19 +213,19 @@ function adviceFor(thrown) {
 function adviceForName(name) {
   const advice = ABSENT_ADVICE[name];
   if (advice !== undefined) {
-    return `hint: ${advice}`;
+    return "hint: " + advice;
   }
   const globals = newList();
   for (let i = 0; i < spec.namespaces.length; i++) {
     const table = spec.namespaces[i];
     globals[globals.length] = table.global;
     if (ArrayPrototypeIncludes(table.functions, name)) {
-      return `hint: call ${memberText(table.global, name)}(…)`;
+      return "hint: call " + memberText(table.global, name) + "(…)";
     }
   }
   return globals.length === 0
     ? ""
-    : `hint: this program can call ${joinList(globals, ", ")}, and the standard globals`;
+    : "hint: this program can call " + joinList(globals, ", ") + ", and the standard globals";
 }
 
 function adviceForMember(message) {
@@ -246,7 +246,7 @@ function adviceForMember(message) {
 function adviceForFunction(table, name) {
   const all = firstNames(table.functions);
   if (name === undefined) {
-    return `hint: ${table.global} has no function of that name; it has ${all}`;
+    return "hint: " + table.global + " has no function of that name; it has " + all;
   }
   const dot = StringPrototypeIndexOf(name, ".");
   if (dot > 0 && ArrayPrototypeIncludes(table.functions, StringPrototypeSlice(name, 0, dot))) {
@@ -254,8 +254,8 @@ function adviceForFunction(table, name) {
   }
   const near = nearest(name, table.functions);
   return near === ""
-    ? `hint: ${table.global} has no function ${JSONStringify(name)}; it has ${all}`
-    : `hint: ${table.global} has no function ${JSONStringify(name)}; did you mean ${memberText(table.global, near)}?`;
+    ? "hint: " + table.global + " has no function " + JSONStringify(name) + "; it has " + all
+    : "hint: " + table.global + " has no function " + JSONStringify(name) + "; did you mean " + memberText(table.global, near) + "?";
 }
 
 /** The first names of a namespace, and how many there are beyond them. */
@@ -265,13 +265,13 @@ function firstNames(functions) {
     names[i] = functions[i];
   }
   const more = functions.length - names.length;
-  return more > 0 ? `${joinList(names, ", ")} and ${more} more` : joinList(names, ", ");
+  return more > 0 ? joinList(names, ", ") + " and " + more + " more" : joinList(names, ", ");
 }
 
 function memberText(global, name) {
   return RegExpPrototypeExec(/^[A-Za-z_$][\w$]*$/, name) !== null
-    ? `${global}.${name}`
-    : `${global}[${JSONStringify(name)}]`;
+    ? global + "." + name
+    : global + "[" + JSONStringify(name) + "]";
 }
 
 /** The function whose name is nearest by edit distance, or "" if none is near. */

@@ -188,28 +188,32 @@ fn op_codemode_kind(value: v8::Local<'_, v8::Value>) -> u32 {
     if !value.is_object() {
         return 0;
     }
+    // quickjs's facade tells the other brands by `Object.prototype.toString`, which is the program's to replace: there
+    // the boot script asks for them in its own way.
     if value.is_proxy() {
         1
     } else if value.is_function() {
         13
+    } else if value.is_promise() {
+        5
+    } else if value.is_typed_array() {
+        7
+    } else if value.is_native_error() {
+        9
+    } else if cfg!(feature = "quickjs") {
+        0
     } else if value.is_date() {
         2
     } else if value.is_map() {
         3
     } else if value.is_set() {
         4
-    } else if value.is_promise() {
-        5
     } else if value.is_reg_exp() {
         6
-    } else if value.is_typed_array() {
-        7
     } else if value.is_data_view() {
         14
     } else if value.is_array_buffer() || value.is_shared_array_buffer() {
         8
-    } else if value.is_native_error() {
-        9
     } else if is_boxed(value) {
         10
     } else if value.is_weak_map() || value.is_weak_set() {
