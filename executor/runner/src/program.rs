@@ -162,7 +162,7 @@ fn compile(engine: &mut Engine, spec: &ProgramSpec) -> (v8::Global<v8::Value>, v
         Err(failure) => {
             let message = serde_json::to_string(&failure.message).unwrap_or_default();
             state.borrow_mut().borrow_mut::<Channel>().settle(&ChildFrame::Failed {
-                kind: ChildFailureKind::Exception,
+                kind: ChildFailureKind::Syntax,
                 message: message.as_bytes(),
                 name: "SyntaxError",
                 line: failure.line,

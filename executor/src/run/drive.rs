@@ -526,7 +526,7 @@ impl Core<'_> {
             }
             Admission::Overflow(kept) => {
                 self.outbox.extend(kept.map(Event::Log));
-                Some(Terminal::OutputLimit.into())
+                Some(Terminal::OutputLimit(None).into())
             }
         }
     }

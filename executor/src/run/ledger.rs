@@ -71,6 +71,8 @@ pub struct Ledger {
     /// Cost of the logs so far: brackets, commas, entries.
     logs_cost: u64,
     overflow: Option<Overflow>,
+    /// What logs and value or message would have cost, where that is known to be too much, bytes.
+    asked: Option<u64>,
 }
 
 /// What was exceeded.
@@ -89,6 +91,8 @@ pub struct Closed {
     pub message: Option<String>,
     /// Bytes that logs and value or message cost.
     pub cost: u64,
+    /// Bytes that they would have cost where that was too much, if it is known.
+    pub asked: Option<u64>,
 }
 
 /// What stands on the ledger beside the logs.
@@ -118,7 +122,7 @@ impl Ledger {
     /// Empty books with a cap of `cap` bytes (at least 4) and entries of at most `entry_bytes_max` bytes.
     #[must_use]
     pub const fn new(cap: u64, entry_bytes_max: u64) -> Self {
-        Self { cap, entry_bytes_max, entries: Vec::new(), logs_cost: BRACKETS, overflow: None }
+        Self { cap, entry_bytes_max, entries: Vec::new(), logs_cost: BRACKETS, overflow: None, asked: None }
     }
 
     /// Enters a log entry. `bytes` are the literal's own. After an overflow nothing more is kept.
@@ -134,6 +138,7 @@ impl Ledger {
         let room = self.cap.saturating_sub(self.logs_cost.saturating_add(comma));
         let entry = if literal.cost() > room {
             self.overflow = Some(Overflow::Bytes);
+            self.asked = Some(self.logs_cost.saturating_add(comma).saturating_add(literal.cost()));
             // Only the beginning can ever be kept; a forged giant is not decoded whole.
             match literal.prefix(room) {
                 Some((text, cost)) if !text.is_empty() => Entry::of_prefix(text, cost, bytes),
@@ -173,6 +178,11 @@ impl Ledger {
         self.overflow.is_none() && self.logs_cost.saturating_add(cost) <= self.cap
     }
 
+    /// Notes that a tail of that cost was asked for and does not fit.
+    pub fn note_asked(&mut self, tail_cost: u64) {
+        self.asked.get_or_insert(self.logs_cost.saturating_add(tail_cost));
+    }
+
     /// Bytes on the books so far.
     #[must_use]
     pub const fn cost(&self) -> u64 {
@@ -190,15 +200,16 @@ impl Ledger {
     ///
     /// # Errors
     /// The books of the failed run.
-    pub fn close(self, tail: Tail<'_>) -> Result<Closed, Closed> {
+    pub fn close(mut self, tail: Tail<'_>) -> Result<Closed, Closed> {
         if !self.fits(tail.cost()) {
+            self.note_asked(tail.cost());
             return Err(self.close_over_cap());
         }
         let message = match tail {
             Tail::Message(text) | Tail::CountedMessage(text, _) => Some(text.to_owned()),
             Tail::Nothing | Tail::Value(_) => None,
         };
-        Ok(Closed { cost: self.logs_cost + tail.cost(), logs: self.into_logs(), message })
+        Ok(Closed { cost: self.logs_cost + tail.cost(), logs: self.into_logs(), message, asked: None })
     }
 
     /// Closes the books of a run that is `output-limit`: the message first, cut if it must be, then the longest
@@ -230,7 +241,7 @@ impl Ledger {
             }
             break;
         }
-        Closed { logs, message: Some(message), cost }
+        Closed { logs, message: Some(message), cost, asked: self.asked }
     }
 
     fn into_logs(self) -> Vec<String> {

@@ -23,8 +23,8 @@ pub enum Terminal {
     Completed(Option<Bytes>),
     /// It failed. The second part is the message's cost where its literal costs more than its text.
     Failed(Box<Failure>, Option<u64>),
-    /// Logs, value or message exceed the output budget.
-    OutputLimit,
+    /// Logs, value or message exceed the output budget; with what the value or message would have cost, if it is known.
+    OutputLimit(Option<u64>),
     /// The process ended without a word; why is read from its exit status.
     Died {
         /// Its channel ended inside a frame.
@@ -50,7 +50,7 @@ impl Terminal {
     #[must_use]
     pub fn counts_late_logs(&self) -> bool {
         match self {
-            Self::Completed(_) | Self::OutputLimit => false,
+            Self::Completed(_) | Self::OutputLimit(_) => false,
             Self::Died { .. } => true,
             Self::Failed(failure, _) => {
                 matches!(
@@ -101,7 +101,7 @@ pub struct Facts<'a> {
 fn completed(value: &[u8], ledger: &Ledger) -> Terminal {
     // Over budget comes before lossy: a value that may not be sent is not read either.
     if !ledger.fits(value.len() as u64) {
-        return Terminal::OutputLimit;
+        return Terminal::OutputLimit(Some(value.len() as u64));
     }
     match json::check_as("value", value) {
         Ok(()) => Terminal::Completed(Some(Bytes::copy_from_slice(value))),
@@ -117,8 +117,9 @@ fn failed(
     ledger: &Ledger,
 ) -> Terminal {
     let detail = match kind {
-        ChildFailureKind::OutputLimit => return Terminal::OutputLimit,
+        ChildFailureKind::OutputLimit => return Terminal::OutputLimit(None),
         ChildFailureKind::Exception => Detail::Throw,
+        ChildFailureKind::Syntax => Detail::Syntax,
         ChildFailureKind::InvalidOutput => Detail::Lossy,
     };
     let literal = match StringLiteral::parse(message) {
@@ -126,7 +127,7 @@ fn failed(
         Err(fault) => return Terminal::violation(format_args!("failure message: {fault}")),
     };
     if !ledger.fits(literal.cost()) {
-        return Terminal::OutputLimit;
+        return Terminal::OutputLimit(Some(literal.cost()));
     }
     let (mut message, mut cost) = (literal.decode(), Some(literal.cost()));
     if detail == Detail::Lossy && !message.starts_with(LOSSY) {
@@ -161,22 +162,27 @@ pub struct Settled {
 
 /// Closes the books. `died` is what the exit status says, asked for only where the terminal event does not say it.
 #[must_use]
-pub fn settle(terminal: Terminal, ledger: Ledger, died: impl FnOnce(bool) -> Failure) -> Settled {
+pub fn settle(terminal: Terminal, mut ledger: Ledger, died: impl FnOnce(bool) -> Failure) -> Settled {
     let cap = ledger.cap();
     let (closed, value, failure) = match terminal {
         Terminal::Completed(value) => {
             let tail = value.as_ref().map_or(Tail::Nothing, |value| Tail::Value(value.len() as u64));
             (ledger.close(tail), value, None)
         }
-        Terminal::OutputLimit => (Err(ledger.close_over_cap()), None, None),
+        Terminal::OutputLimit(asked) => {
+            if let Some(tail_cost) = asked {
+                ledger.note_asked(tail_cost);
+            }
+            (Err(ledger.close_over_cap()), None, None)
+        }
         Terminal::Failed(failure, cost) => close_failed(ledger, *failure, cost),
         Terminal::Died { inside_frame } => close_failed(ledger, died(inside_frame), None),
     };
     match closed {
         Ok(Closed { logs, cost, .. }) => Settled { value, logs, failure, output_bytes: cost },
-        Err(Closed { logs, message, cost }) => {
+        Err(Closed { logs, message, cost, asked }) => {
             let failure = Failure::new(Detail::OutputBytes, message.unwrap_or_default());
-            let failure = Some(failure.with_numbers(cap, None));
+            let failure = Some(failure.with_numbers(cap, asked));
             Settled { value: None, logs, failure, output_bytes: cost }
         }
     }

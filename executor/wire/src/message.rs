@@ -16,6 +16,8 @@ use crate::layer::LayerSet;
 pub enum ChildFailureKind {
     /// The program threw.
     Exception,
+    /// The engine refused the program's text.
+    Syntax,
     /// The completion value is not lossless JSON.
     InvalidOutput,
     /// What the program wants to hand out does not fit its output budget.
@@ -137,6 +139,7 @@ impl<'a> ChildFrame<'a> {
                     ChildFailureKind::Exception => 1,
                     ChildFailureKind::InvalidOutput => 2,
                     ChildFailureKind::OutputLimit => 3,
+                    ChildFailureKind::Syntax => 4,
                 });
                 w.bytes(message).str(name).u32(*line).u32(*column);
                 w.finish()
@@ -178,6 +181,7 @@ impl<'a> ChildFrame<'a> {
                     1 => ChildFailureKind::Exception,
                     2 => ChildFailureKind::InvalidOutput,
                     3 => ChildFailureKind::OutputLimit,
+                    4 => ChildFailureKind::Syntax,
                     _ => return Err(FrameError::Invalid { field: "kind", reason: "no such failure kind" }),
                 },
                 message: r.bytes("message")?,

@@ -69,7 +69,8 @@ fn failure_kind() -> impl Strategy<Value = ChildFailureKind> {
     prop_oneof![
         Just(ChildFailureKind::Exception),
         Just(ChildFailureKind::InvalidOutput),
-        Just(ChildFailureKind::OutputLimit)
+        Just(ChildFailureKind::OutputLimit),
+        Just(ChildFailureKind::Syntax)
     ]
 }
 
