@@ -124,8 +124,7 @@ async fn endings(
     for _ in 0..setting.options.times(RUNS) {
         let before = process::descendants(executor.pid());
         let run = spinning(&mut client, engine).await?;
-        let is_fresh = |child: &process::Process| !before.contains(child);
-        let fresh: Vec<_> = process::descendants(executor.pid()).into_iter().filter(is_fresh).collect();
+        let fresh = timed::fresh_children(executor, &before);
         let began = Instant::now();
         drop(run);
         while fresh

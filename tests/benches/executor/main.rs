@@ -20,17 +20,32 @@ mod throughput;
 mod timed;
 mod trivial;
 
+use std::io::Write as _;
+use std::process::ExitCode;
+use std::time::Duration;
+
 use clap::Parser as _;
 use codemode_tests::executor::Executor;
+use codemode_tests::process::{descendants, eventually};
 
 use options::{Options, Section};
 use peers::Peers;
 use report::Report;
 
-fn main() -> anyhow::Result<()> {
+/// How long an executor may take until it has no run and every spare is there.
+const SETTLING: Duration = Duration::from_secs(10);
+
+fn main() -> ExitCode {
     let options = Options::parse();
     // One thread: the caller must not take the executor's share of a small machine by waking itself up.
-    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(measure(&options))
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    match runtime.map_err(anyhow::Error::from).and_then(|runtime| runtime.block_on(measure(&options))) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "benchmark: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 /// What every section needs.
@@ -39,6 +54,15 @@ struct Setting<'a> {
     options: &'a Options,
     peers: Peers,
     engines: Vec<String>,
+    /// Children of an executor that has no run: two zygotes for each engine, and the stripping process.
+    children: usize,
+}
+
+impl Setting<'_> {
+    /// Waits until only those children are left and all of them are there; whether that came about.
+    async fn settled(&self, executor: &Executor) -> bool {
+        eventually(SETTLING, || descendants(executor.pid()).len() == self.children).await
+    }
 }
 
 async fn measure(options: &Options) -> anyhow::Result<()> {
@@ -54,9 +78,10 @@ async fn measure(options: &Options) -> anyhow::Result<()> {
     let layers: Vec<String> = described.layers.iter().map(|layer| format!("{layer:?}")).collect();
     report.note("layers", layers);
     let served: Vec<String> = described.engines.into_iter().map(|engine| engine.name).collect();
+    let children = 2 * served.len() + 1;
     let engines = options.engines_of(served)?;
     let peers = Peers::find(options, &mut report);
-    let setting = Setting { options, peers, engines };
+    let setting = Setting { options, peers, engines, children };
     for section in Section::ALL {
         if options.wants(section) {
             run(section, &setting, &mut report).await?;

@@ -60,6 +60,7 @@ pub(crate) async fn measure(setting: &Setting<'_>, report: &mut Report) -> anyho
         }
         let [mut pss, mut dirty, mut clean, mut tables] = [(); 4].map(|()| Samples::default());
         for _ in 0..setting.options.times(RUNS) {
+            setting.settled(&executor).await;
             let memory = of_a_run(&executor, &mut client, engine).await?;
             // The samples' unit is what it is put in: KiB here.
             pss.push_ms(memory.pss);
@@ -81,9 +82,8 @@ async fn of_a_run(executor: &Executor, client: &mut Client, engine: &str) -> any
     let start = timed::start(engine, "return await tools.wait({})", &["wait"]);
     let mut run = LiveRun::start(client, start).await?;
     let call = run.wait_for_call().await?;
-    let fresh: Vec<_> =
-        process::descendants(executor.pid()).into_iter().filter(|child| !before.contains(child)).collect();
-    // A zygote that is booted just now would be counted too; none is due so early.
+    let fresh = timed::fresh_children(executor, &before);
+    // No zygote is due for rotation so early.
     ensure!(fresh.len() == 1, "one run, one process: {fresh:?}");
     let memory = Memory::of(fresh[0].pid).context("read the memory of a run")?;
     run.reply(call, "1");

@@ -19,8 +19,6 @@ const IN_FLIGHT: u32 = 64;
 const PROGRAM: &str = "return 1+1";
 /// Looks at the executor in a soak.
 const SAMPLES: u32 = 50;
-/// How long a settled executor may take until only its zygotes are left.
-const SETTLING: Duration = Duration::from_secs(10);
 
 /// What an executor holds while no run lives.
 #[derive(Clone, Debug)]
@@ -56,8 +54,8 @@ impl Held {
     }
 
     /// Waits until no run lives and what rotates has rotated.
-    async fn settled(executor: &Executor, runs: u32, children: usize) -> Self {
-        process::eventually(SETTLING, || process::descendants(executor.pid()).len() <= children).await;
+    async fn settled(setting: &Setting<'_>, executor: &Executor, runs: u32) -> Self {
+        setting.settled(executor).await;
         Self::look(executor, runs)
     }
 
@@ -147,8 +145,7 @@ pub(crate) async fn measure(setting: &Setting<'_>, report: &mut Report) -> anyho
         let mut left = IN_FLIGHT;
         let once = || left.checked_sub(1).map(|less| left = less).is_some();
         keep_in_flight(&executor, engines, once).await?;
-        let children = 2 * setting.engines.len().max(2) + 1;
-        let before = Held::settled(&executor, IN_FLIGHT, children).await;
+        let before = Held::settled(setting, &executor, IN_FLIGHT).await;
         let cpu = Cpu::so_far(&executor);
         let began = Instant::now();
         let tally = keep_in_flight(&executor, engines, || began.elapsed() < length).await?;
@@ -162,7 +159,7 @@ pub(crate) async fn measure(setting: &Setting<'_>, report: &mut Report) -> anyho
             Target::AtLeast(500.0),
         );
         report.target(&format!("{engine}, failures"), f64::from(tally.failures), "runs", Target::Below(1.0));
-        let after = Held::settled(&executor, IN_FLIGHT + runs, children).await;
+        let after = Held::settled(setting, &executor, IN_FLIGHT + runs).await;
         cpu_of_a_run(engine, report, Cpu::so_far(&executor).per_run(cpu, tally.walls.len(), tally.cpu_us));
         for held in [&before, &after] {
             report.line(held.line());
@@ -193,7 +190,6 @@ pub(crate) async fn soak(setting: &Setting<'_>, report: &mut Report) -> anyhow::
     let mut configuration = toml::Table::new();
     configuration.insert("rotate_runs".to_owned(), i64::from(runs / 6).max(1).into());
     let executor = Executor::start(&configuration).await?;
-    let children = 2 * setting.engines.len().max(2) + 1;
     let mut held = Vec::new();
     let mut done = 0;
     let began = Instant::now();
@@ -203,7 +199,7 @@ pub(crate) async fn soak(setting: &Setting<'_>, report: &mut Report) -> anyhow::
         let tally = keep_in_flight(&executor, &setting.engines, once).await?;
         ensure!(tally.failures == 0, "{} runs failed; the first: {:?}", tally.failures, tally.first_failure);
         done += runs / SAMPLES;
-        let look = Held::settled(&executor, done, children).await;
+        let look = Held::settled(setting, &executor, done).await;
         if sample % (SAMPLES / 10) == 0 || sample == 1 {
             report.line(look.line());
         }

@@ -7,7 +7,8 @@ use bytes::Bytes;
 use codemode_proto::executor_v1 as v1;
 use codemode_proto::executor_v1::run_request::Message as ToExecutor;
 use codemode_proto::executor_v1::run_response::Message as FromExecutor;
-use codemode_tests::executor::Client;
+use codemode_tests::executor::{Client, Executor};
+use codemode_tests::process::{self, Process};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::UnboundedReceiverStream;
 
@@ -94,4 +95,11 @@ pub(crate) async fn run(
 /// Runs a program without tools, which must complete.
 pub(crate) async fn plain(client: &mut Client, engine: &str, program: &str) -> anyhow::Result<Timed> {
     run(client, start(engine, program, &[]), |_| Bytes::from_static(b"null")).await?.completed()
+}
+
+/// Children of the executor that were not there before.
+pub(crate) fn fresh_children(executor: &Executor, before: &[Process]) -> Vec<Process> {
+    let known =
+        |child: &Process| before.iter().any(|old| (old.pid, old.started) == (child.pid, child.started));
+    process::descendants(executor.pid()).into_iter().filter(|child| !known(child)).collect()
 }

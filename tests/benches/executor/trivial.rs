@@ -64,6 +64,7 @@ struct Theirs {
 
 pub(crate) async fn measure(setting: &Setting<'_>, report: &mut Report) -> anyhow::Result<()> {
     report.section("trivial", "A trivial run, `return 1+1`, one after the other, lockdown complete");
+    first_runs(setting, report).await?;
     let executor = Executor::start(&toml::Table::new()).await?;
     let mut client = executor.client().await?;
     let named = |engine: &String| Ours { engine: engine.clone(), ..Ours::default() };
@@ -86,6 +87,23 @@ pub(crate) async fn measure(setting: &Setting<'_>, report: &mut Report) -> anyho
     theirs.report(report);
     for each in &ours {
         compare(each, &theirs, report);
+    }
+    Ok(())
+}
+
+/// What the very first run of an executor takes: nothing is warm.
+async fn first_runs(setting: &Setting<'_>, report: &mut Report) -> anyhow::Result<()> {
+    for engine in &setting.engines {
+        let [mut walls, mut strips] = [(); 2].map(|()| Samples::default());
+        for _ in 0..setting.options.times(ROUNDS) {
+            let executor = Executor::start(&toml::Table::new()).await?;
+            setting.settled(&executor).await;
+            let timed = timed::plain(&mut executor.client().await?, engine, PROGRAM).await?;
+            walls.push(timed.wall);
+            strips.push_ms(timed.phases().strip_us as f64 / 1e3);
+        }
+        report.samples(&format!("{engine}, the first run of an executor"), &walls);
+        report.samples(&format!("{engine}:   its strip"), &strips);
     }
     Ok(())
 }
