@@ -236,6 +236,25 @@ impl Eraser<'_> {
         }
     }
 
+    /// Refuses an operand that TypeScript takes in parentheses only: the parser reads `async as T` on the next line's
+    /// `(…)` as a call.
+    fn operand(&mut self, operand: &Expr, assertion_fits: bool) {
+        let loose = match operand {
+            Expr::TsAs(_) | Expr::TsSatisfies(_) => true,
+            Expr::TsConstAssertion(constant) => {
+                constant.span.lo == constant.expr.span().lo || !assertion_fits
+            }
+            Expr::TsTypeAssertion(_) => !assertion_fits,
+            _ => false,
+        };
+        if loose {
+            self.refuse(
+                offset(operand.span().lo),
+                "put parentheses around `x as T` where something follows it",
+            );
+        }
+    }
+
     fn annotation(&mut self, place: Range<usize>) {
         self.edits.erase(place, Construct::Annotation);
     }
@@ -428,7 +447,10 @@ impl Eraser<'_> {
         if let Some(parameters) = &class.type_params {
             parameters.visit_with(self);
         }
-        class.super_class.visit_with(self);
+        if let Some(parent) = &class.super_class {
+            self.operand(parent, false);
+            parent.visit_with(self);
+        }
         if let Some(arguments) = &class.super_type_params {
             arguments.visit_with(self);
         }
@@ -676,6 +698,7 @@ impl Visit for Eraser<'_> {
                 self.assertion(&assertion.expr, assertion.span, offset(assertion.type_ann.span().hi));
             }
             Expr::TsNonNull(sure) => {
+                self.operand(&sure.expr, false);
                 sure.expr.visit_with(self);
                 let end = offset(sure.span.hi);
                 self.edits.erase(end - 1..end, Construct::NonNull);
@@ -700,6 +723,7 @@ impl Visit for Eraser<'_> {
     }
 
     fn visit_member_expr(&mut self, member: &MemberExpr) {
+        self.operand(&member.obj, false);
         if let Expr::TsInstantiation(instantiation) = &*member.obj {
             self.refuse(
                 offset(instantiation.type_args.span.lo),
@@ -727,7 +751,54 @@ impl Visit for Eraser<'_> {
         }
     }
 
+    fn visit_ts_instantiation(&mut self, instantiation: &TsInstantiation) {
+        self.operand(&instantiation.expr, false);
+        instantiation.visit_children_with(self);
+    }
+
+    fn visit_opt_call(&mut self, call: &OptCall) {
+        self.operand(&call.callee, false);
+        call.callee.visit_with(self);
+        call.type_args.visit_with(self);
+        call.args.visit_with(self);
+    }
+
+    fn visit_new_expr(&mut self, new: &NewExpr) {
+        self.operand(&new.callee, false);
+        new.visit_children_with(self);
+    }
+
+    fn visit_tagged_tpl(&mut self, tagged: &TaggedTpl) {
+        self.operand(&tagged.tag, false);
+        tagged.visit_children_with(self);
+    }
+
+    fn visit_update_expr(&mut self, update: &UpdateExpr) {
+        self.operand(&update.arg, false);
+        update.visit_children_with(self);
+    }
+
+    fn visit_unary_expr(&mut self, unary: &UnaryExpr) {
+        self.operand(&unary.arg, true);
+        unary.visit_children_with(self);
+    }
+
+    fn visit_await_expr(&mut self, awaited: &AwaitExpr) {
+        self.operand(&awaited.arg, true);
+        awaited.visit_children_with(self);
+    }
+
+    fn visit_bin_expr(&mut self, binary: &BinExpr) {
+        if binary.op.precedence() >= BinaryOp::Lt.precedence() {
+            self.operand(&binary.right, true);
+        }
+        binary.visit_children_with(self);
+    }
+
     fn visit_call_expr(&mut self, call: &CallExpr) {
+        if let Callee::Expr(callee) = &call.callee {
+            self.operand(callee, false);
+        }
         call.callee.visit_with(self);
         call.type_args.visit_with(self);
         call.args.visit_with(self);

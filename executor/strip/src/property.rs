@@ -113,17 +113,29 @@ fn binary_precedence(operator: &str) -> u8 {
 fn ends_in_type(node: &Node) -> bool {
     match node {
         Node::As(..) | Node::Satisfies(..) => true,
-        Node::Binary(_, _, right) => ends_in_type(right),
+        Node::Binary(operator, _, right) => {
+            precedence(right) > binary_precedence(operator) && ends_in_type(right)
+        }
         Node::Unary(_, operand) | Node::Assertion(_, operand) => {
             precedence(operand) >= 15 && ends_in_type(operand)
         }
-        Node::Conditional(_, _, last) | Node::Assign(_, last) | Node::Arrow(_, last) => ends_in_type(last),
+        Node::Conditional(_, _, last) | Node::Assign(_, last) => ends_in_type(last),
+        Node::Arrow(_, body) => !typescript(body, 2).starts_with('{') && ends_in_type(body),
         Node::New(..) => false,
         _ => false,
     }
 }
 
 fn typescript(node: &Node, least: u8) -> String {
+    // `a + b as T / c` is `((a + b) as T) / c` to TypeScript, where no outer operator binds as tightly as `as`.
+    if let Node::Binary(operator, left, right) = node
+        && matches!(**left, Node::As(..) | Node::Satisfies(..))
+        && binary_precedence(operator) > 11
+        && least < 10
+    {
+        let (_, right) = operands(operator, left, right);
+        return format!("{} {operator} {right}", bare_typescript(left));
+    }
     let text = bare_typescript(node);
     if precedence(node) < least { format!("({text})") } else { text }
 }
@@ -302,10 +314,10 @@ fn chained(node: &Node) -> String {
     if precedence(node) < 18 { format!("({})", javascript(node, 0)) } else { bare_javascript(node) }
 }
 
-/// An expression where a statement may start.
+/// An expression where a statement may start, and not go on with the one before.
 fn at_start(text: String) -> String {
     let word = text.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
-    if text.starts_with('{') || matches!(word, "function" | "class" | "let") {
+    if text.starts_with(['{', '-', '<', '`']) || matches!(word, "function" | "class" | "let") {
         format!("({text})")
     } else {
         text

@@ -205,6 +205,8 @@ fn grouping_is_kept_or_refused() {
     check("x = y as const || 1", "x = y          || 1");
     check_refused("x as any = 5", (1, 1), &["(x as T) ="]);
     check_refused("a<b>.c", (1, 2), &["parentheses"]);
+    check_refused("async as number\n({ });", (1, 1), &["parentheses"]);
+    check_refused("x = async as T\n(y)", (1, 5), &["parentheses"]);
 }
 
 #[test]
