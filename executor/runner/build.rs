@@ -31,13 +31,10 @@ const SCRIPTS: &[(&str, &[&str])] = &[
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    let folders = package_folders();
+    let packages = packages();
     let mut table = String::from("&[\n");
     for (package, scripts) in SCRIPTS {
-        let folder = folders
-            .iter()
-            .find(|(name, _)| name == package)
-            .map_or_else(|| panic!("cargo metadata knows no package `{package}`"), |(_, folder)| folder);
+        let folder = &find(&packages, package).folder;
         for script in *scripts {
             let path = folder.join(script);
             assert!(path.is_file(), "`{}` has no script `{script}`", folder.display());
@@ -46,6 +43,8 @@ fn main() {
     }
     table.push_str("]\n");
     println!("cargo::rustc-env=CODEMODE_BUILD_ID={:016x}", build_id());
+    // What quickjs's facade says of its version imitates a V8; its package's own number tells builds apart.
+    println!("cargo::rustc-env=CODEMODE_FACADE_VERSION={}", find(&packages, "v8x").version);
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     fs::write(out.join("web_scripts.rs"), table).expect("OUT_DIR can be written");
 }
@@ -71,8 +70,19 @@ fn build_id() -> u64 {
     hasher.finish()
 }
 
-/// Name and folder of each package that this build resolves.
-fn package_folders() -> Vec<(String, PathBuf)> {
+/// A package that this build resolves.
+struct Package {
+    name: String,
+    version: String,
+    folder: PathBuf,
+}
+
+fn find<'a>(packages: &'a [Package], name: &str) -> &'a Package {
+    let found = packages.iter().find(|package| package.name == name);
+    found.unwrap_or_else(|| panic!("cargo metadata knows no package `{name}`"))
+}
+
+fn packages() -> Vec<Package> {
     let cargo = env::var_os("CARGO").expect("cargo sets CARGO");
     let target = env::var("TARGET").expect("cargo sets TARGET");
     let output = Command::new(cargo)
@@ -86,7 +96,11 @@ fn package_folders() -> Vec<(String, PathBuf)> {
         .iter()
         .filter_map(|package| {
             let manifest = Path::new(package["manifest_path"].as_str()?);
-            Some((package["name"].as_str()?.to_owned(), manifest.parent()?.to_owned()))
+            Some(Package {
+                name: package["name"].as_str()?.to_owned(),
+                version: package["version"].as_str()?.to_owned(),
+                folder: manifest.parent()?.to_owned(),
+            })
         })
         .collect()
 }

@@ -131,4 +131,3 @@ fn poll_timeout(timeout_ms: f64) -> PollTimeout {
     let whole = timeout_ms.ceil().clamp(0.0, f64::from(i32::MAX)) as i32;
     PollTimeout::try_from(whole).unwrap_or(PollTimeout::MAX)
 }
-

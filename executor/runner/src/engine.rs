@@ -50,8 +50,12 @@ const BOOT_SCRIPT: &str = concat!(
 
 /// Takes the boot script's answer out of a restored snapshot.
 const RESTORE_SCRIPT: &str = concat!(
-    "(() => { const answer = globalThis.", snapshot_global!(), ";",
-    " delete globalThis.", snapshot_global!(), "; return answer; })()",
+    "(() => { const answer = globalThis.",
+    snapshot_global!(),
+    ";",
+    " delete globalThis.",
+    snapshot_global!(),
+    "; return answer; })()",
 );
 
 /// `(specifier, text)` of each script of the web platform that the boot script loads; made by `build.rs`.
@@ -133,7 +137,11 @@ pub(crate) fn set_flags(jitless: bool) {
 
 /// Version of the engine, as it reports it.
 pub(crate) fn version() -> String {
-    v8::V8::get_version().to_owned()
+    if cfg!(feature = "v8") {
+        v8::V8::get_version().to_owned()
+    } else {
+        concat!("quickjs-ng of v8x ", env!("CODEMODE_FACADE_VERSION")).to_owned()
+    }
 }
 
 impl Engine {
@@ -186,7 +194,7 @@ fn embed_scripts(mut extension: Extension, prefix: &str, with_scripts: bool) -> 
     extension.lazy_loaded_js_files = WEB_SCRIPTS
         .iter()
         .filter(|(specifier, _)| with_scripts && specifier.starts_with(prefix))
-        .map(|(specifier, text)| ExtensionFileSource::new_computed(*specifier, Arc::from(*text)))
+        .map(|(specifier, text)| ExtensionFileSource::new_computed(specifier, Arc::from(*text)))
         .collect();
     extension
 }

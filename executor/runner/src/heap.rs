@@ -7,6 +7,7 @@ use deno_core::{JsRuntime, OpState, v8};
 
 use codemode_wire::message::ChildFrame;
 
+use crate::alloc::report_exhaustion_of;
 use crate::channel::Channel;
 use crate::sys::exit_now;
 
@@ -15,7 +16,7 @@ use crate::sys::exit_now;
 pub(crate) const HEAP_INITIAL_BYTES: usize = 16 << 20;
 
 /// Exit code after the heap frame.
-const EXIT_HEAP: i32 = 6;
+pub(crate) const EXIT_HEAP: i32 = 6;
 
 /// The cap of this process's run, bytes, in the op state.
 struct Cap(u64);
@@ -23,6 +24,7 @@ struct Cap(u64);
 /// Arms the cap for this process. Exceeding it ends the run, caught or not: on v8 at once, on quickjs at
 /// [`exit_if_exhausted`].
 pub(crate) fn cap(runtime: &mut JsRuntime, heap_bytes: u64) {
+    report_exhaustion_of(heap_bytes);
     runtime.op_state().borrow_mut().put(Cap(heap_bytes));
     let limit = usize::try_from(heap_bytes).unwrap_or(usize::MAX).max(HEAP_INITIAL_BYTES);
     arm(runtime, limit);

@@ -5,6 +5,7 @@
 //! build: it prints the start-up snapshot that `once` boots from. Only this crate links an engine and
 //! a parser of programs. Nothing here is trusted by the executor.
 
+mod alloc;
 mod channel;
 #[cfg(feature = "quickjs")]
 mod collation;

@@ -104,7 +104,8 @@ fn await_program(channel: &mut Channel) -> ProgramSpec {
 /// The program's text as a function expression on the line after the wrapper's first.
 fn wrap(spec: &ProgramSpec) -> String {
     let mut parameters: Vec<&str> = spec.namespaces.iter().map(|each| each.global.as_str()).collect();
-    parameters.extend(spec.namespaces.iter().filter_map(|each| each.error_class.as_ref()).map(|(name, _)| &**name));
+    parameters
+        .extend(spec.namespaces.iter().filter_map(|each| each.error_class.as_ref()).map(|(name, _)| &**name));
     parameters.push("console");
     let parameters = parameters.join(", ");
     let arguments = spec.namespaces.iter().map(|each| each.global.as_str()).collect::<Vec<_>>().join(", ");
@@ -156,7 +157,9 @@ fn compile(engine: &mut Engine, spec: &ProgramSpec) -> (v8::Global<v8::Value>, v
     deno_core::scope!(scope, runtime);
     let Some(text) = v8::String::new(scope, &parameters(spec)) else { exit_now(EXIT_TRUSTED_FAILED) };
     let prepare = v8::Local::new(scope, &trusted.prepare);
-    let Some(values) = call_trusted(scope, trusted, prepare, &[text.into()]) else { exit_now(EXIT_TRUSTED_FAILED) };
+    let Some(values) = call_trusted(scope, trusted, prepare, &[text.into()]) else {
+        exit_now(EXIT_TRUSTED_FAILED)
+    };
     match compile_text(scope, &wrap(spec)) {
         Ok(program) => (v8::Global::new(scope, program), v8::Global::new(scope, values)),
         Err(failure) => {
@@ -196,10 +199,10 @@ fn compile_text<'s>(
     wrapped: &str,
 ) -> Result<v8::Local<'s, v8::Value>, CompileFailure> {
     let failure = |message: &str| CompileFailure { message: message.to_owned(), line: 0, column: 0 };
-    let source = v8::String::new(scope, wrapped).ok_or_else(|| failure("the program is too long for the engine"))?;
+    let source =
+        v8::String::new(scope, wrapped).ok_or_else(|| failure("the program is too long for the engine"))?;
     let name = v8::String::new(scope, PROGRAM_NAME).ok_or_else(|| failure("out of memory"))?;
-    let origin =
-        v8::ScriptOrigin::new(scope, name.into(), 0, 0, false, -1, None, false, false, false, None);
+    let origin = v8::ScriptOrigin::new(scope, name.into(), 0, 0, false, -1, None, false, false, false, None);
     v8::tc_scope!(let scope, scope);
     let function = v8::Script::compile(scope, source, Some(&origin)).and_then(|script| script.run(scope));
     heap::exit_if_exhausted(scope);
@@ -226,8 +229,11 @@ fn refusal(message: String, line: u32, column: u32) -> CompileFailure {
         return CompileFailure { message, line, column: column.saturating_add(1) };
     }
     let named = message.contains("regular expression");
-    let message =
-        if named { message } else { message.replacen("SyntaxError: ", "SyntaxError: Invalid regular expression: ", 1) };
+    let message = if named {
+        message
+    } else {
+        message.replacen("SyntaxError: ", "SyntaxError: Invalid regular expression: ", 1)
+    };
     CompileFailure { message, line: 0, column: 0 }
 }
 

@@ -6,7 +6,9 @@
 use std::os::fd::{BorrowedFd, OwnedFd};
 
 use codemode_lockdown::socket::{recv_packet, send_packet};
-use codemode_lockdown::{ChildPlan, Fork, Role, Sealed, StepError, claim_control, confine_zygote, run_socket};
+use codemode_lockdown::{
+    ChildPlan, Fork, Role, Sealed, StepError, claim_control, confine_zygote, run_socket,
+};
 use codemode_wire::control::{BootRequest, ForkRequest, ZygoteFrame};
 use codemode_wire::limits::{CONTROL_BYTES_MAX, WIRE_VERSION};
 use codemode_wire::message::ChildFrame;
@@ -34,7 +36,7 @@ struct Fault {
 
 impl From<StepError> for Fault {
     fn from(error: StepError) -> Self {
-        Self { step: error.step.to_owned(), errno: error.errno as i32 }
+        Self { step: error.step.to_owned(), errno: error.errno }
     }
 }
 
@@ -77,8 +79,7 @@ fn prepare(role: Role, boot: &BootRequest) -> Result<(Sealed, Engine), Fault> {
         program::rehearse(&mut engine);
     }
     if let Some(maps) = confined.maps() {
-        mark_forkable(maps)
-            .map_err(|error| Fault { step: format!("mark forkable: {error}"), errno: 0 })?;
+        mark_forkable(maps).map_err(|error| Fault { step: format!("mark forkable: {error}"), errno: 0 })?;
     }
     Ok((confined.seal()?, engine))
 }
@@ -113,10 +114,9 @@ fn serve(control: BorrowedFd<'_>, sealed: Sealed, engine: Engine, role: Role, fr
         match sealed.fork() {
             Ok(Fork::Child) => become_run(sealed, engine, &request, socket, frame_bytes_max),
             Ok(Fork::Zygote { pid }) => send(control, &ZygoteFrame::Forked { pid }),
-            Err(error) => send(
-                control,
-                &ZygoteFrame::ForkFailed { step: error.step.to_owned(), errno: error.errno as i32 },
-            ),
+            Err(error) => {
+                send(control, &ZygoteFrame::ForkFailed { step: error.step.to_owned(), errno: error.errno })
+            }
         }
     }
 }
@@ -134,7 +134,13 @@ fn receive_request(control: BorrowedFd<'_>) -> (ForkRequest, OwnedFd) {
 }
 
 /// Finishes the lockdown of this process and runs the one program that it will ever see.
-fn become_run(sealed: Sealed, engine: Engine, request: &ForkRequest, socket: OwnedFd, frame_bytes_max: u32) -> ! {
+fn become_run(
+    sealed: Sealed,
+    engine: Engine,
+    request: &ForkRequest,
+    socket: OwnedFd,
+    frame_bytes_max: u32,
+) -> ! {
     let locked = sealed.confine_child(Some(socket), &ChildPlan::from(request));
     let mut channel = Channel::new(run_socket(), frame_bytes_max);
     match locked {
@@ -147,7 +153,7 @@ fn become_run(sealed: Sealed, engine: Engine, request: &ForkRequest, socket: Own
             program::run(engine, channel)
         }
         Err(error) => {
-            channel.send(&ChildFrame::Fault { step: error.step, errno: error.errno as i32 });
+            channel.send(&ChildFrame::Fault { step: error.step, errno: error.errno });
             exit_now(EXIT_FAULT)
         }
     }
