@@ -14,6 +14,13 @@ use crate::refusal::Refusal;
 use crate::scan;
 use crate::shape::{DefaultExport, Plan};
 
+mod class;
+mod pattern;
+mod words;
+
+use pattern::{array_end, object_end, pattern_end, written_length};
+use words::{DECORATOR, ENUM, EXPORT, IMPORT, JSX, NAMESPACE, USING};
+
 /// The edits for a program.
 pub(crate) fn erase(text: &str, tree: &Module, plan: &Plan) -> Result<Edits, Refusal> {
     let mut eraser = Eraser { text, edits: Edits::default(), refused: None };
@@ -267,53 +274,6 @@ impl Eraser<'_> {
         }
     }
 
-    /// Blanks the words of TypeScript among a member's modifiers. A `;` takes the place of one that comes first, so
-    /// that the field before it does not run on into a computed name, a generator or an accessor.
-    fn modifiers(&mut self, member: Span, key: usize) {
-        let start = offset(member.lo);
-        let mut at = start;
-        while at < key {
-            let word = scan::word(self.text, at);
-            if word == "declare" {
-                self.refuse(at, "`declare` stands on fields without a value only; leave it out here");
-            }
-            if is_modifier(word) {
-                self.annotation(at..at + word.len());
-                if at == start {
-                    self.edits.mark(at, ";");
-                }
-            }
-            at = self.next_modifier(at, word);
-        }
-    }
-
-    /// Where the word after a modifier starts. To TypeScript, a line break after one of its own makes it a name.
-    fn next_modifier(&mut self, at: usize, word: &str) -> usize {
-        let next = scan::skip_trivia(self.text, at + word.len().max(1));
-        if is_modifier(word) && scan::has_line_break(self.text, at, next) {
-            self.refuse(
-                at,
-                format!("`{word}` ends its line here and is the name of a field; join the two lines"),
-            );
-        }
-        next
-    }
-
-    /// Looks at the modifiers of a member that is blanked whole.
-    fn modifiers_of_erased(&mut self, member: &ClassMember) {
-        let (start, key) = match member {
-            ClassMember::ClassProp(property) => (property.span.lo, property.key.span().lo),
-            ClassMember::Method(method) => (method.span.lo, method.key.span().lo),
-            ClassMember::PrivateMethod(method) => (method.span.lo, method.key.span.lo),
-            ClassMember::Constructor(constructor) => (constructor.span.lo, constructor.key.span().lo),
-            _ => return,
-        };
-        let mut at = offset(start);
-        while at < offset(key) {
-            at = self.next_modifier(at, scan::word(self.text, at));
-        }
-    }
-
     fn decorators(&mut self, decorators: &[Decorator]) {
         if let Some(first) = decorators.first() {
             self.refuse(offset(first.span.lo), DECORATOR);
@@ -419,109 +379,6 @@ impl Eraser<'_> {
                 _ => return None,
             }
         }
-    }
-
-    /// Blanks `implements A, B`, which follows `after`.
-    fn implements(&mut self, class: &Class, name: Option<&Ident>) {
-        let Some(last) = class.implements.last() else { return };
-        let after = [
-            class.super_type_params.as_ref().map(|arguments| arguments.span.hi),
-            class.super_class.as_ref().map(|parent| parent.span().hi),
-            class.type_params.as_ref().map(|parameters| parameters.span.hi),
-            name.map(|name| name.span.hi),
-        ];
-        let first = class.implements.first().map_or(last.span.lo, |first| first.span.lo);
-        let from = after.into_iter().flatten().max().map_or_else(|| offset(class.span.lo), offset);
-        let before = self.text.get(from..offset(first)).unwrap_or_default();
-        if let Some(keyword) = before.rfind("implements") {
-            self.annotation(from + keyword..offset(last.span.hi));
-        }
-    }
-
-    fn class(&mut self, class: &Class, name: Option<&Ident>) {
-        self.decorators(&class.decorators);
-        let start = offset(class.span.lo);
-        if class.is_abstract && scan::word(self.text, start) == "abstract" {
-            self.annotation(start..start + "abstract".len());
-        }
-        if let Some(parameters) = &class.type_params {
-            parameters.visit_with(self);
-        }
-        if let Some(parent) = &class.super_class {
-            self.operand(parent, false);
-            parent.visit_with(self);
-        }
-        if let Some(arguments) = &class.super_type_params {
-            arguments.visit_with(self);
-        }
-        self.implements(class, name);
-        class.body.visit_with(self);
-    }
-
-    fn member(&mut self, member: &ClassMember) {
-        match member {
-            ClassMember::Constructor(constructor) => {
-                self.modifiers(constructor.span, offset(constructor.key.span().lo));
-                self.constructor(constructor);
-            }
-            ClassMember::Method(method) => {
-                self.modifiers(method.span, offset(method.key.span().lo));
-                method.key.visit_with(self);
-                if method.is_optional {
-                    self.mark_after(offset(method.key.span().hi), b"?");
-                }
-                method.function.visit_with(self);
-            }
-            ClassMember::PrivateMethod(method) => {
-                self.modifiers(method.span, offset(method.key.span.lo));
-                if method.is_optional {
-                    self.mark_after(offset(method.key.span.hi), b"?");
-                }
-                method.function.visit_with(self);
-            }
-            ClassMember::ClassProp(property) => {
-                self.decorators(&property.decorators);
-                self.modifiers(property.span, offset(property.key.span().lo));
-                property.key.visit_with(self);
-                if property.is_optional || property.definite {
-                    self.mark_after(offset(property.key.span().hi), b"?!");
-                }
-                self.type_annotation(property.type_ann.as_deref());
-                property.value.visit_with(self);
-                self.end_statement(property.span);
-            }
-            ClassMember::PrivateProp(property) => {
-                self.decorators(&property.decorators);
-                self.modifiers(property.span, offset(property.key.span.lo));
-                if property.is_optional || property.definite {
-                    self.mark_after(offset(property.key.span.hi), b"?!");
-                }
-                self.type_annotation(property.type_ann.as_deref());
-                property.value.visit_with(self);
-                self.end_statement(property.span);
-            }
-            ClassMember::AutoAccessor(accessor) => self.refuse(offset(accessor.span.lo), ACCESSOR),
-            ClassMember::StaticBlock(block) => block.visit_with(self),
-            ClassMember::TsIndexSignature(_) | ClassMember::Empty(_) => {}
-        }
-    }
-
-    fn constructor(&mut self, constructor: &Constructor) {
-        for (index, parameter) in constructor.params.iter().enumerate() {
-            match parameter {
-                ParamOrTsParamProp::TsParamProp(property) => {
-                    self.refuse(offset(property.span.lo), PARAMETER_PROPERTY);
-                }
-                ParamOrTsParamProp::Param(parameter) => {
-                    self.decorators(&parameter.decorators);
-                    let next = constructor.params.get(index + 1).map(|next| offset(next.span().lo));
-                    if !(index == 0 && self.this_parameter(&parameter.pat, next)) {
-                        parameter.pat.visit_with(self);
-                    }
-                }
-            }
-        }
-        constructor.body.visit_with(self);
     }
 
     /// Blanks the part of `x as T` that follows `x`.
@@ -817,92 +674,9 @@ impl Visit for Eraser<'_> {
     }
 }
 
-/// Bytes of a name as it is written, which escapes make longer than its value.
-fn written_length(text: &str, binding: &BindingIdent) -> usize {
-    let start = offset(binding.id.span.lo);
-    let rest = text.get(start..).unwrap_or_default();
-    if rest.starts_with(&*binding.id.sym) {
-        return binding.id.sym.len();
-    }
-    let mut length = 0;
-    let mut braces = false;
-    for c in rest.chars() {
-        let inside = braces || c == '\\' || c == '_' || c == '$' || c.is_alphanumeric() || !c.is_ascii();
-        let opens = c == '{' && rest.get(..length).is_some_and(|before| before.ends_with("\\u"));
-        if !(inside || opens) {
-            break;
-        }
-        braces = (braces || opens) && c != '}';
-        length += c.len_utf8();
-    }
-    length
-}
-
-/// Where a pattern ends, its annotation counted in.
-fn pattern_end(text: &str, pattern: &Pat) -> usize {
-    let (own, annotation) = match pattern {
-        Pat::Ident(binding) => {
-            (offset(binding.id.span.lo) + written_length(text, binding), binding.type_ann.as_ref())
-        }
-        Pat::Array(array) => (array_end(text, array), array.type_ann.as_ref()),
-        Pat::Object(object) => (object_end(text, object), object.type_ann.as_ref()),
-        Pat::Rest(rest) => (pattern_end(text, &rest.arg), rest.type_ann.as_ref()),
-        Pat::Assign(assign) => (offset(assign.right.span().hi), None),
-        Pat::Expr(_) | Pat::Invalid(_) => (offset(pattern.span().hi), None),
-    };
-    annotation.map_or(own, |annotation| offset(annotation.span.hi).max(own))
-}
-
-fn array_end(text: &str, pattern: &ArrayPat) -> usize {
-    let last = pattern.elems.iter().flatten().next_back();
-    let from = last.map_or(offset(pattern.span.lo) + 1, |last| pattern_end(text, last));
-    closing(text, from, b']')
-}
-
-fn object_end(text: &str, pattern: &ObjectPat) -> usize {
-    let from = match pattern.props.last() {
-        None => offset(pattern.span.lo) + 1,
-        Some(ObjectPatProp::KeyValue(pair)) => pattern_end(text, &pair.value),
-        Some(ObjectPatProp::Assign(assign)) => offset(assign.span.hi),
-        Some(ObjectPatProp::Rest(rest)) => pattern_end(text, &rest.arg),
-    };
-    closing(text, from, b'}')
-}
-
-/// Offset after the bracket that follows `from`, commas skipped.
-fn closing(text: &str, from: usize, bracket: u8) -> usize {
-    let mut at = scan::skip_trivia(text, from);
-    while scan::byte(text, at) == b',' {
-        at = scan::skip_trivia(text, at + 1);
-    }
-    if scan::byte(text, at) == bracket { at + 1 } else { at }
-}
-
-/// Whether a word before a member's name belongs to TypeScript.
-fn is_modifier(word: &str) -> bool {
-    matches!(word, "public" | "private" | "protected" | "readonly" | "override" | "abstract" | "declare")
-}
-
 fn operator(expression: &Expr) -> Option<&'static str> {
     match expression {
         Expr::Bin(binary) => Some(binary.op.as_str()),
         _ => None,
     }
 }
-
-const IMPORT: &str = "`import` does not work here: a program imports nothing, it uses the globals it was given; remove \
-                      the import and write types out in the program";
-const EXPORT: &str = "`export` does not work here: a program exports nothing, its result is what it returns; remove \
-                      `export` and end with `return …`";
-const ENUM: &str = "`enum` makes a value and cannot be erased; write `const Level = { Low: 0, High: 1 } as const;` and \
-                    `type Level = (typeof Level)[keyof typeof Level];`";
-const NAMESPACE: &str = "`namespace` makes a value and cannot be erased; write plain functions, or an object with them: \
-                         `const Util = { … };`";
-const PARAMETER_PROPERTY: &str = "a parameter property makes a field and cannot be erased; declare the field in the \
-                                  class and assign it in the constructor: `x: T; constructor(x: T) { this.x = x; }`";
-const DECORATOR: &str = "a decorator has run-time meaning that the engine does not have; call the function yourself, \
-                         e.g. `const run = log(function run() { … })`";
-const ACCESSOR: &str = "`accessor` fields are not supported; write a field, or a `get` and a `set` method";
-const JSX: &str = "JSX is not supported; build the text or the object with plain code";
-const USING: &str =
-    "`using` is not supported; write `const x = …; try { … } finally { x[Symbol.dispose](); }`";

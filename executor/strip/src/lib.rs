@@ -3,10 +3,10 @@
 //! Pure: text in, text or refusal out. Runs nothing, reads nothing, keeps nothing between programs. It is the only
 //! crate that links a TypeScript parser, and only the stripping process uses it.
 //!
-//! A program goes through these stations, start reading at [`strip`]: [`text`] blanks what is no program text (byte
-//! order mark, shebang, Markdown fence); [`nesting`] refuses what would overflow the stack; [`parse`] reads it as
-//! TypeScript; [`shape`] decides how it is to be run; [`erase`] blanks its types in the text; [`oracle`] drops the
-//! types from the tree; [`verify`] reads the blanked text as JavaScript and compares the two trees. Whatever differs is
+//! A program goes through these stations, start reading at `strip`: `text` blanks what is no program text (byte
+//! order mark, shebang, Markdown fence); `nesting` refuses what would overflow the stack; `parse` reads it as
+//! TypeScript; `shape` decides how it is to be run; `erase` blanks its types in the text; `oracle` drops the
+//! types from the tree; `verify` reads the blanked text as JavaScript and compares the two trees. Whatever differs is
 //! refused: a silent miscompile is the worst fault there is.
 
 mod early;

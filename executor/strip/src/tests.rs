@@ -233,6 +233,8 @@ fn line_breaks_make_names_of_keywords() {
     check_refused("declare type\nA = 1", (1, 9), &["`type`"]);
     check_refused("interface\nA {}", (1, 1), &[]);
     check_refused("class A { private\nx = 1 }", (1, 11), &["`private`", "join"]);
+    check_refused("class A { readonly static\n[k: string]: 1 }", (1, 20), &["`static`"]);
+    check("class A { static static\n}", "class A { static static\n}");
     check("class A { static\nx = 1 }", "class A { static\nx = 1 }");
 }
 
