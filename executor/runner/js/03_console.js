@@ -62,6 +62,29 @@ function makeDir(dir) {
   };
 }
 
+/** How deep `console.group` has indented. */
+let groupDepth = 0;
+
+/**
+ * A console method that cannot throw: what formatting runs of the program (a `toString`, a trap) may fail, and the
+ * entry says so. A lone string goes out as it is, half surrogates included, which the formatter would replace.
+ */
+function harmless(method, isPlain) {
+  return (...args) => {
+    if (isPlain && args.length === 1 && typeof args[0] === "string" && groupDepth === 0) {
+      log(args[0]);
+      return;
+    }
+    try {
+      ReflectApply(method, undefined, args);
+    } catch (error) {
+      log("[not printable: " + describeThrown(error) + "]");
+    }
+  };
+}
+
+const PLAIN_METHODS = new SafeSet(["debug", "error", "info", "log", "warn"]);
+
 function makeConsole() {
   const made = new consoleModule.Console((message) => {
     log(StringPrototypeEndsWith(message, "\n") ? StringPrototypeSlice(message, 0, -1) : message);
@@ -72,12 +95,23 @@ function makeConsole() {
   for (let i = 0; i < own.length; i++) {
     const key = own[i];
     if (typeof key === "string" && typeof made[key] === "function") {
-      clean[key] = opaque(key, 0, made[key]);
+      clean[key] = opaque(key, 0, harmless(made[key], SetPrototypeHas(PLAIN_METHODS, key)));
     }
   }
   // There is no screen to clear, and whoever reads the logs wants what was said before.
   clean.clear = opaque("clear", 0, () => {});
-  clean.trace = opaque("trace", 0, traceHere);
-  clean.dir = opaque("dir", 0, makeDir(made.dir));
+  clean.trace = opaque("trace", 0, harmless(traceHere, false));
+  clean.dir = opaque("dir", 0, harmless(makeDir(made.dir), false));
+  const { group, groupCollapsed, groupEnd } = clean;
+  const deeper = (open) => (...args) => {
+    ReflectApply(open, undefined, args);
+    groupDepth++;
+  };
+  clean.group = opaque("group", 0, deeper(group));
+  clean.groupCollapsed = opaque("groupCollapsed", 0, deeper(groupCollapsed));
+  clean.groupEnd = opaque("groupEnd", 0, () => {
+    groupEnd();
+    if (groupDepth > 0) groupDepth--;
+  });
   return clean;
 }

@@ -207,7 +207,26 @@ function adviceFor(thrown) {
   if (missing !== null) {
     return adviceForName(missing[1]);
   }
-  return adviceForMember(message);
+  return adviceForMember(message) || adviceForText(message, thrownPosition(thrown));
+}
+
+/** quickjs says `not a function` and no more of a computed name: the program's text at that place has it. */
+function adviceForText(message, { line, column }) {
+  if (message !== "not a function" || line === 0) {
+    return "";
+  }
+  const text = op_codemode_source_at(line, column);
+  const called = RegExpPrototypeExec(/^\)?\s*\[\s*(["'])([^"']*)\1\s*\]\s*\(/, text);
+  if (called === null) {
+    return "";
+  }
+  for (let i = 0; i < spec.namespaces.length; i++) {
+    const table = spec.namespaces[i];
+    if (!ArrayPrototypeIncludes(table.functions, called[2])) {
+      return adviceForFunction(table, called[2]);
+    }
+  }
+  return "";
 }
 
 function adviceForName(name) {

@@ -93,6 +93,7 @@ deno_core::extension!(
         op_codemode_log,
         op_codemode_now,
         op_codemode_random,
+        op_codemode_source_at,
     ],
     middleware = |op: OpDecl| keep_allowed(op),
 );
@@ -179,6 +180,24 @@ fn op_codemode_random(#[buffer] bytes: &mut [u8]) {
     if getrandom::fill(bytes).is_err() {
         exit_now(5);
     }
+}
+
+/// The program's text, kept for what is said of it when it fails.
+pub(crate) struct ProgramText(pub(crate) String);
+
+/// UTF-16 units of the program that [`op_codemode_source_at`] answers at most.
+const SOURCE_UNITS_MAX: usize = 300;
+
+/// The rest of a line of the program from a column on; both from 1, the column in UTF-16 units.
+#[op2]
+#[string]
+fn op_codemode_source_at(state: &OpState, #[smi] line: u32, #[smi] column: u32) -> String {
+    let Some(ProgramText(text)) = state.try_borrow() else { return String::new() };
+    let (Ok(line), Ok(column)) = (usize::try_from(line), usize::try_from(column)) else { return String::new() };
+    let line = text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
+    let units: Vec<u16> =
+        line.encode_utf16().skip(column.saturating_sub(1)).take(SOURCE_UNITS_MAX).collect();
+    String::from_utf16_lossy(&units)
 }
 
 /// What kind of exotic object a value is; 0 for plain objects and everything that is no object. The numbers are

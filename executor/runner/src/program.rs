@@ -10,6 +10,7 @@ use serde_json::json;
 use crate::channel::Channel;
 use crate::engine::{Engine, Trusted};
 use crate::heap;
+use crate::ops::ProgramText;
 use crate::sys::exit_now;
 
 /// Exit code when a second program arrives, or a reply before the first.
@@ -35,7 +36,7 @@ pub(crate) fn run(mut engine: Engine, mut channel: Channel) -> ! {
     heap::cap(&mut engine.runtime, spec.heap_bytes);
     let (program, values) = compile(&mut engine, &spec);
     start(&mut engine, &program, &values);
-    drop(spec);
+    engine.runtime.op_state().borrow_mut().put(ProgramText(spec.source));
     loop {
         turn(&mut engine);
     }
