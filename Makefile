@@ -66,7 +66,7 @@ lint: setup ## Clippy on all crates and both engines, the dependency rules, what
 	cargo clippy --release --all-targets -- -D warnings
 	cargo clippy --release -p codemode-runner --all-targets -- -D warnings
 	scripts/v8.sh do cargo clippy --release -p codemode-runner --no-default-features --features v8 --all-targets -- -D warnings
-	RUSTDOCFLAGS='-D warnings' cargo doc --release --no-deps --quiet
+	RUSTDOCFLAGS='-D warnings -A rustdoc::private_intra_doc_links' cargo doc --release --no-deps --document-private-items --quiet
 	scripts/check_dependencies.py
 	scripts/check_docs.py
 
@@ -89,7 +89,7 @@ examples: setup
 
 .PHONY: docs
 docs: ## Build the crates' documentation (target/doc)
-	cargo doc --release --no-deps
+	cargo doc --release --no-deps --document-private-items
 
 .PHONY: clean
 clean: ## Remove what builds made

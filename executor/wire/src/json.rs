@@ -1,6 +1,6 @@
 //! The iterative checker for lossless JSON text, and the byte arithmetic of the output ledger.
 //!
-//! [`check`] decides whether bytes of a hostile peer are exactly one lossless JSON text: the grammar of RFC 8259,
+//! [`check()`] decides whether bytes of a hostile peer are exactly one lossless JSON text: the grammar of RFC 8259,
 //! every number a double holds without loss, no key twice in one object. It keeps a few bytes for each open level
 //! and each key of an open object, never a tree, and never recurses; values stay opaque text everywhere else.
 //!
