@@ -166,12 +166,6 @@ impl Ledger {
         Entry { text, cost, literal: None }
     }
 
-    /// Whether a log entry did not fit.
-    #[must_use]
-    pub const fn overflowed(&self) -> bool {
-        self.overflow.is_some()
-    }
-
     /// Whether a tail of that cost fits beside the logs.
     #[must_use]
     pub fn fits(&self, cost: u64) -> bool {

@@ -151,12 +151,6 @@ impl LayerSet {
         Self(self.0 & !other.0)
     }
 
-    /// The layers of both.
-    #[must_use]
-    pub const fn union(self, other: Self) -> Self {
-        Self(self.0 | other.0)
-    }
-
     /// Whether the set is empty.
     #[must_use]
     pub const fn is_empty(self) -> bool {

@@ -5,7 +5,7 @@
 #![allow(clippy::print_stderr, clippy::unwrap_used, reason = "tests")]
 
 use std::io::{IoSlice, Read, Write};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
@@ -190,10 +190,6 @@ impl Zygote {
     pub fn pid(&self) -> i32 {
         i32::try_from(self.process.id()).unwrap()
     }
-
-    pub fn control_fd(&self) -> &OwnedFd {
-        &self.control
-    }
 }
 
 impl Drop for Zygote {
@@ -343,10 +339,6 @@ pub fn start_strip(setup: Setup) -> (Child, Run) {
     let pid = i32::try_from(process.id()).unwrap();
     let run = Run::adopt(pid, mine).expect("the stripping process locks itself down");
     (process, run)
-}
-
-pub fn fd_of(control: &OwnedFd) -> i32 {
-    control.as_fd().as_raw_fd()
 }
 
 /// Runs something in a forked child of the test and exits with what it returns.
