@@ -264,7 +264,8 @@ pub(crate) fn wall_spent(budgets: &Budgets) -> Terminal {
 fn gate(context: &Context, spec: &RunSpec, shape: Shape, source: &str, forked: &Forked) -> Unconfirmed {
     let mut seed = [0; 32];
     if let Err(error) = getrandom::fill(&mut seed) {
-        // The kernel has given random bytes for the nonce a moment ago. The process mixes in its own besides.
+        // The kernel has given random bytes for the nonce a moment ago. Without them `Math.random` of this run can be
+        // foretold; `crypto` is not affected, the process asks the kernel itself.
         tracing::error!(%error, "no random seed");
     }
     let program = ProgramSpec {

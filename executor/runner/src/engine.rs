@@ -256,6 +256,7 @@ fn prepare_stack<'s>(
 /// Tells the boot script of rejections without a handler, and of handlers that came late.
 extern "C" fn promise_reject(message: v8::PromiseRejectMessage<'_>) {
     {
+        // SAFETY: the engine calls this with its isolate entered, and `message` lives for the length of the call.
         v8::callback_scope!(unsafe scope, &message);
         let rejected = message.get_event() == v8::PromiseRejectEvent::PromiseRejectWithNoHandler;
         let handled = message.get_event() == v8::PromiseRejectEvent::PromiseHandlerAddedAfterReject;

@@ -174,11 +174,14 @@ fn op_codemode_now() -> f64 {
     clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(0.0, |now| Duration::from(now).as_secs_f64() * 1e3)
 }
 
+/// Exit code when the kernel gives no random bytes.
+const EXIT_NO_RANDOM: i32 = 5;
+
 /// Fills `bytes` from the kernel's generator: what the engine seeded is the same in every fork.
 #[op2(fast)]
 fn op_codemode_random(#[buffer] bytes: &mut [u8]) {
     if getrandom::fill(bytes).is_err() {
-        exit_now(5);
+        exit_now(EXIT_NO_RANDOM);
     }
 }
 

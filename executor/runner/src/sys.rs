@@ -14,8 +14,8 @@ pub(crate) fn exit_now(code: i32) -> ! {
     unsafe { libc::_exit(code) }
 }
 
-/// Sets what the quickjs facade reads from the environment: no bytecode cache on disk (it would load what it finds
-/// there as code), no WebAssembly interpreter.
+/// Sets what engines read from the environment, which is empty: for the quickjs facade no bytecode cache on disk (it
+/// would load what it finds there as code) and no WebAssembly interpreter; for both the time zone, UTC.
 pub(crate) fn set_engine_environment() {
     // SAFETY: called first in `main`, before any other thread or any reader of the environment exists.
     unsafe { std::env::set_var("V82JSC_NO_BC_CACHE", "1") };

@@ -1,3 +1,5 @@
+//! Where options come from, what is refused and with which words, and that the generated pages are current.
+
 use clap::{CommandFactory as _, Parser as _};
 
 use super::options::NUMBERS;

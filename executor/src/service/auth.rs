@@ -13,8 +13,8 @@ use tower::{Layer, Service};
 
 use crate::config::Token;
 
-/// Paths that need no token: what an orchestrator asks has no secrets, and it has no token.
-const OPEN_PATHS: &str = "/grpc.health.v1.Health/";
+/// How paths begin that need no token: what an orchestrator asks has no secrets, and it has no token.
+const OPEN_PREFIX: &str = "/grpc.health.v1.Health/";
 
 /// Asks for a token, if there is one.
 #[derive(Clone, Debug)]
@@ -67,7 +67,7 @@ where
 }
 
 fn admits<B>(token: &Token, request: &Request<B>) -> bool {
-    if request.uri().path().starts_with(OPEN_PATHS) {
+    if request.uri().path().starts_with(OPEN_PREFIX) {
         return true;
     }
     let shown = request.headers().get(AUTHORIZATION).map(|value| value.as_bytes());

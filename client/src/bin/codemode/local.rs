@@ -175,6 +175,6 @@ fn find_binary(given: Option<&Path>) -> Result<PathBuf, Problem> {
         .find(|file| file.is_file());
     found.ok_or_else(|| {
         Problem::unavailable(anyhow!("no executor: `{BINARY}` is neither beside this command nor on the PATH"))
-            .hint("build it with `make`, name it with `--executor-bin FILE`, or use a running one with `--executor ADDR`")
+            .hint("build it with `make build`, name it with `--executor-bin FILE`, or use a running one with `--executor ADDR`")
     })
 }

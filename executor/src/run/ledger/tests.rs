@@ -1,3 +1,5 @@
+//! The ledger by example and by property: exactly at the cap, one beyond, cut entries.
+
 use proptest::prelude::*;
 
 use super::*;

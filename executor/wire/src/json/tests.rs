@@ -1,3 +1,5 @@
+//! What is lossless JSON and what is not, fault by fault, and the checker against another parser.
+
 use std::fmt::Write as _;
 
 use proptest::prelude::*;
