@@ -20,16 +20,16 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use codemode_wire::{Layer, LayerSet};
 use codemode_wire::control::{BootRequest, ForkRequest};
+use codemode_wire::{Layer, LayerSet};
 use parking_lot::Mutex;
 use tokio::net::UnixStream;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
+use groups::Groups;
 pub(crate) use outgoing::Outgoing;
 pub(crate) use process::{CpuClock, Process};
-use groups::Groups;
 use strip::{StripError, StripPlan, Stripped, Stripper};
 use zygote::{BootError, BootPlan, EngineInfo, ForkError, Zygote};
 

@@ -196,10 +196,11 @@ const SOURCE_UNITS_MAX: usize = 300;
 #[string]
 fn op_codemode_source_at(state: &OpState, #[smi] line: u32, #[smi] column: u32) -> String {
     let Some(ProgramText(text)) = state.try_borrow() else { return String::new() };
-    let (Ok(line), Ok(column)) = (usize::try_from(line), usize::try_from(column)) else { return String::new() };
+    let (Ok(line), Ok(column)) = (usize::try_from(line), usize::try_from(column)) else {
+        return String::new();
+    };
     let line = text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
-    let units: Vec<u16> =
-        line.encode_utf16().skip(column.saturating_sub(1)).take(SOURCE_UNITS_MAX).collect();
+    let units: Vec<u16> = line.encode_utf16().skip(column.saturating_sub(1)).take(SOURCE_UNITS_MAX).collect();
     String::from_utf16_lossy(&units)
 }
 

@@ -25,7 +25,11 @@ impl Groups {
         match Hierarchy::detect().and_then(|hierarchy| hierarchy.prepare().map(|()| hierarchy)) {
             Ok(hierarchy) => Self {
                 hierarchy: Some(hierarchy),
-                report: LayerReport { layer: Layer::Cgroup, state: LayerState::InForce, reason: String::new() },
+                report: LayerReport {
+                    layer: Layer::Cgroup,
+                    state: LayerState::InForce,
+                    reason: String::new(),
+                },
             },
             Err(error) => Self::without(LayerState::Unavailable, error.to_string()),
         }

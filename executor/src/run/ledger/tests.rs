@@ -52,7 +52,10 @@ fn worked_numbers_of_the_contract() {
 #[test]
 fn cap_4_degenerates_to_nothing() {
     let closed = ledger(4).close(Tail::Message("syntax error")).expect_err("does not fit");
-    assert_eq!(closed, Closed { logs: Vec::new(), message: Some(String::new()), cost: 4, asked: Some(2 + 14) });
+    assert_eq!(
+        closed,
+        Closed { logs: Vec::new(), message: Some(String::new()), cost: 4, asked: Some(2 + 14) }
+    );
     let mut books = ledger(4);
     assert_eq!(log(&mut books, "12345"), Admission::Overflow(None));
     assert_eq!(books.close_over_cap().logs, Vec::<String>::new());
