@@ -114,12 +114,16 @@ function renderValue(value) {
 
 /**
  * A stack text without what quickjs adds to it after it was formatted: frames of awaiting functions, in lines that
- * count the wrapper's.
+ * count the wrapper's; or, where it could not be formatted for want of stack, without frames.
  */
 function withoutAddedFrames(error, stack) {
-  const frames = WeakMapPrototypeGet(frameTexts, error);
-  if (ENGINE !== "quickjs" || frames === undefined || frames === "") {
+  if (ENGINE !== "quickjs") {
     return stack;
+  }
+  const frames = WeakMapPrototypeGet(frameTexts, error);
+  if (frames === undefined || frames === "") {
+    const host = RegExpPrototypeExec(/\n {4}at [^\n]*\b(?:ext:deno_|codemode:)/, stack);
+    return host === null ? stack : StringPrototypeSlice(stack, 0, StringPrototypeIndexOf(stack, "\n    at "));
   }
   const end = StringPrototypeIndexOf(stack, frames) + frames.length;
   const added = end < frames.length ? "" : StringPrototypeSlice(stack, end);
@@ -164,6 +168,15 @@ function renderThrown(thrown, depth) {
       return renderError(thrown, depth);
     }
     return renderValue(thrown);
+  } catch {
+    return renderBriefly(thrown);
+  }
+}
+
+/** Without stack: where the program recursed to the stack's end, there may be no room for more. */
+function renderBriefly(thrown) {
+  try {
+    return core.isNativeError(thrown) ? errorHeader(thrown) : UNRENDERABLE;
   } catch {
     return UNRENDERABLE;
   }

@@ -28,6 +28,12 @@ pub(crate) fn report_exhaustion_of(cap: u64) {
     CAP.store(cap, Ordering::Relaxed);
 }
 
+/// Ends the run as heap exhaustion, without allocating: for handlers that are called when there is nothing left.
+pub(crate) fn report_exhausted() -> ! {
+    let cap = CAP.load(Ordering::Relaxed);
+    exhausted(cap, cap)
+}
+
 struct Reporting;
 
 /// Hands on what the system gave; ends the run if that is nothing.

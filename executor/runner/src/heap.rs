@@ -7,7 +7,7 @@ use deno_core::{JsRuntime, OpState, v8};
 
 use codemode_wire::message::ChildFrame;
 
-use crate::alloc::report_exhaustion_of;
+use crate::alloc::{report_exhausted, report_exhaustion_of};
 use crate::channel::Channel;
 use crate::sys::exit_now;
 
@@ -30,9 +30,11 @@ pub(crate) fn cap(runtime: &mut JsRuntime, heap_bytes: u64) {
     arm(runtime, limit);
 }
 
-/// V8 asks before it gives up: the limit rises to the cap once, and the next time the run is over.
+/// V8 asks before it gives up: the limit rises to the cap once, and the next time the run is over. In the middle of a
+/// collection it gives up without asking.
 #[cfg(feature = "v8")]
 fn arm(runtime: &mut JsRuntime, limit: usize) {
+    runtime.v8_isolate().set_oom_error_handler(gave_up);
     let state = runtime.op_state();
     runtime.add_near_heap_limit_callback(move |current, _initial| {
         if current < limit {
@@ -49,8 +51,28 @@ fn arm(runtime: &mut JsRuntime, limit: usize) {
 /// to set the limit after boot.
 #[cfg(not(feature = "v8"))]
 fn arm(runtime: &mut JsRuntime, limit: usize) {
+    report_panics_of_exhaustion(runtime.v8_isolate());
     runtime.add_near_heap_limit_callback(|current, _initial| current);
     runtime.remove_near_heap_limit_callback(limit);
+}
+
+/// V8's last word: it aborts when this returns.
+#[cfg(feature = "v8")]
+extern "C" fn gave_up(_location: *const std::ffi::c_char, _details: &v8::OomDetails) {
+    report_exhausted()
+}
+
+/// Callers of the facade panic where the engine, out of memory, hands them nothing: then the heap is what failed.
+#[cfg(not(feature = "v8"))]
+fn report_panics_of_exhaustion(isolate: &mut v8::Isolate) {
+    let handle = isolate.thread_safe_handle();
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if handle.is_execution_terminating() {
+            report_exhausted();
+        }
+        usual(panic);
+    }));
 }
 
 /// Ends the run if the engine has terminated execution, which nothing but an exhausted heap makes it do. To be asked
