@@ -58,6 +58,7 @@ counts() {
 step format make fmt-check
 step lint make lint
 step tests cargo test --release --no-fail-fast -- --show-output
+step surroundings scripts/surroundings.sh
 step runner cargo test --release -p codemode-runner --lib -- --show-output
 step generated make gen-check
 step python scripts/python-example.sh

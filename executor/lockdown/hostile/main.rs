@@ -4,6 +4,9 @@
 //! Started as `codemode-runner ENGINE/OUTER/ROLE`: `OUTER` is a filter laid around the whole process first, `none`,
 //! `docker` (what Docker's default profile refuses), `NUMBER=ERRNO` (one system call that fails) or `late:NUMBER=ERRNO` (one
 //! that fails from when the zygote is sealed).
+//!
+//! Started as `run OUTER COMMAND…` it is no attacker: it lays the filter and becomes the command, so that anything can be
+//! tried in those surroundings.
 #![expect(unsafe_code, reason = "an attacker; test-only and shipped nowhere")]
 #![expect(
     clippy::undocumented_unsafe_blocks,
@@ -19,6 +22,7 @@
 
 use std::io::Write as _;
 use std::os::fd::BorrowedFd;
+use std::os::unix::process::CommandExt as _;
 
 use codemode_lockdown::socket::{recv_packet, send_packet};
 use codemode_lockdown::{ChildPlan, Engine, Fork, Role, Sealed, StepError};
@@ -30,6 +34,15 @@ use codemode_wire::message::ChildFrame;
 static mut THREAD_ID_SLOT: usize = 0;
 
 fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    if let [_, run, outer, command, rest @ ..] = arguments.as_slice()
+        && run == "run"
+    {
+        outer_filter(outer, false);
+        let error = std::process::Command::new(command).args(rest).exec();
+        eprint(&format!("cannot start `{command}`: {error}\n"));
+        std::process::exit(126);
+    }
     let mode = std::env::args().nth(1).unwrap_or_default();
     let mut words = mode.splitn(3, '/');
     let (Some(engine), Some(outer), Some(role)) = (words.next(), words.next(), words.next()) else {
