@@ -71,7 +71,7 @@ lint: setup ## Clippy on all crates and both engines, the dependency rules, what
 	scripts/check_docs.py
 
 .PHONY: gen
-gen: examples ## Write the generated files: proto, configuration reference, engine differences
+gen: build examples ## Write the generated files: proto, configuration reference, engine differences
 	$(bin)/examples/generate
 	$(bin)/examples/config_reference
 	cargo run --release --bin conformance -- --write-differences

@@ -94,10 +94,12 @@ async fn calls_run_together_and_replies_come_in_any_order() {
     let executor = ScriptedExecutor::start().await;
     let runtime = runtime(&[&executor]);
     let program = "begin tools sleep 300\nbegin tools sleep 20\nbegin tools sleep 150\ncollect";
-    let begun = Instant::now();
     let outcome = run(&runtime, program).await.expect("an outcome");
-    assert_eq!(outcome.logs, ["2=20", "3=150", "1=300"]);
-    assert!(begun.elapsed() < Duration::from_millis(450), "one after the other: {:?}", begun.elapsed());
+    assert_eq!(
+        outcome.logs,
+        ["2=20", "3=150", "1=300"],
+        "one after the other they would come as they were asked"
+    );
 }
 
 #[tokio::test]
@@ -246,7 +248,7 @@ async fn another_executor_is_tried_at_once() {
     for _ in 0..4 {
         assert!(run(&runtime, "return 1").await.expect("an outcome").completed());
     }
-    assert!(begun.elapsed() < Duration::from_secs(1));
+    assert!(begun.elapsed() < Duration::from_secs(30), "the busy one's minute was waited for");
     assert_eq!(free.seen.attempts(), 4);
     assert_eq!(full.seen.attempts(), 1, "an executor that refused is passed over for a while");
 }
@@ -321,13 +323,13 @@ async fn misuse_is_an_error_that_is_not_retried() {
 async fn a_deadline_aborts_a_started_run() {
     let executor = ScriptedExecutor::start().await;
     let runtime = runtime(&[&executor]);
-    let host = RunHost::default().with_deadline(Duration::from_millis(80));
+    let host = RunHost::default().with_deadline(Duration::from_millis(800));
     let begun = Instant::now();
     let outcome = runtime.run(RunRequest::new("log a\nhang"), host).await.expect("an outcome");
     let failure = outcome.failure.expect("a failure");
-    assert_eq!((failure.kind, failure.message.as_str()), (FailureKind::Abort, "deadline of 80ms exceeded"));
+    assert_eq!((failure.kind, failure.message.as_str()), (FailureKind::Abort, "deadline of 800ms exceeded"));
     assert_eq!(outcome.logs, ["a"]);
-    assert!(begun.elapsed() < Duration::from_secs(2));
+    assert!(begun.elapsed() < Duration::from_secs(20));
 }
 
 #[tokio::test]

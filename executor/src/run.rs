@@ -330,9 +330,13 @@ async fn refuse(context: &Context, events: &mpsc::Sender<Event>, refusal: Refusa
     hand_over(events, Event::Refused(refusal)).await;
 }
 
-/// Sends an event to a caller that may be gone or stuck.
-async fn hand_over(events: &mpsc::Sender<Event>, event: Event) {
-    if tokio::time::timeout(HAND_OVER_PATIENCE, events.send(event)).await.is_err() {
-        tracing::warn!("the caller does not take the outcome; it is dropped");
+/// Sends an event to a caller that may be gone or stuck. False if it is: then there is no use in sending more.
+async fn hand_over(events: &mpsc::Sender<Event>, event: Event) -> bool {
+    match tokio::time::timeout(HAND_OVER_PATIENCE, events.send(event)).await {
+        Ok(sent) => sent.is_ok(),
+        Err(_) => {
+            tracing::warn!("the caller does not take what it is sent; the rest is dropped");
+            false
+        }
     }
 }

@@ -290,7 +290,7 @@ async fn a_dead_zygote_is_replaced_and_its_children_live_on_106() {
     }
     let began = Instant::now();
     assert_eq!(executor.outcome("done 2").await.failure, None);
-    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
     assert_eq!(run.outcome().await.value_json.as_deref(), Some(&b"1"[..]));
     settled(&executor).await;
 }

@@ -17,8 +17,9 @@ use crate::run::Observation;
 pub const FAILURE_KINDS: [&str; 6] =
     ["exception", "timeout", "abort", "worker-exit", "invalid-output", "output-limit"];
 
-/// What a run may take beyond its wall budget.
-const WALL_SLACK: Duration = Duration::from_secs(1);
+/// What a run may take beyond its wall budget on a machine that is busy with other cases. How exact the executor is,
+/// `make bench` measures.
+const WALL_SLACK: Duration = Duration::from_secs(10);
 /// Bytes of a text that a report shows.
 const SHOWN_BYTES: usize = 400;
 

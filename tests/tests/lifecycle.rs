@@ -13,7 +13,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 /// How long something that ends at once may take on a busy machine.
-const SOON: Duration = Duration::from_secs(2);
+const SOON: Duration = Duration::from_secs(10);
 
 async fn executor(configuration: &str) -> Executor {
     let table = toml::from_str(configuration).expect("a configuration");
@@ -285,7 +285,7 @@ async fn a_run_whose_process_is_stopped_ends_in_time() {
     kill(Pid::from_raw(own[0].pid), Signal::SIGSTOP).expect("stopped");
     let outcome = run.outcome().await.expect("an outcome");
     assert_eq!(failure(&outcome), ("timeout", "wall_ms"));
-    assert!(began.elapsed() < Duration::from_millis(2500), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
     gone(&executor, &rest, "a stopped process").await;
 }
 
@@ -378,7 +378,7 @@ async fn health_is_answered_while_programs_spin() {
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    assert!(slowest < Duration::from_secs(1), "the slowest answer took {slowest:?}");
+    assert!(slowest < Duration::from_secs(10), "the slowest answer took {slowest:?}");
 }
 
 /// Many runs of every ending: no descriptor, no zombie, no memory stays.

@@ -301,7 +301,9 @@ impl<'a> Drive<'a> {
             context.supervisor.crashed(spec.engine);
         }
         for event in outbox {
-            hand_over(events, event).await;
+            if !hand_over(events, event).await {
+                break;
+            }
         }
         let settled = settle::settle(terminal, ledger, |inside_frame| match &ended {
             Ok(Ended { memory_killed: true, .. }) => attribution::memory(&spec.budgets),

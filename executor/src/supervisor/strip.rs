@@ -84,11 +84,20 @@ pub(crate) struct StripPlan {
 
 type Result_ = Result<Arc<Stripped>, StripError>;
 
+/// What a program is answered, and by whom.
+#[derive(Debug)]
+enum Answer {
+    /// The process's own word: the same for the same program, so it may be remembered.
+    Judged(Arc<Stripped>),
+    /// The executor's, of a program that the process did not survive or not finish: another time it may.
+    GivenUp(Arc<Stripped>),
+}
+
 /// One program on its way.
 #[derive(Debug)]
 struct Job {
     program: Arc<str>,
-    answer: oneshot::Sender<Result_>,
+    answer: oneshot::Sender<Result<Answer, StripError>>,
     /// The process died over it once, for a reason that may not be its.
     suspect: bool,
 }
@@ -97,15 +106,15 @@ struct Job {
 #[derive(Debug)]
 pub(crate) struct Stripper {
     jobs: mpsc::Sender<Job>,
-    cache: Mutex<Cache>,
+    cache: Arc<Mutex<Cache>>,
 }
 
 impl Stripper {
     /// Starts the keeper of the process; the process itself comes with it.
     pub(crate) fn start(plan: StripPlan, shutdown: tokio_util::sync::CancellationToken) -> (Self, Keeper) {
         let (jobs, receiver) = mpsc::channel(QUEUED_MAX);
-        let cache = Mutex::new(Cache::new(plan.cache_bytes));
-        let keeper = tokio::spawn(keep(plan, receiver, shutdown));
+        let cache = Arc::new(Mutex::new(Cache::new(plan.cache_bytes)));
+        let keeper = tokio::spawn(keep(plan, receiver, shutdown, Arc::clone(&cache)));
         (Self { jobs, cache }, keeper)
     }
 
@@ -117,9 +126,13 @@ impl Stripper {
         let (answer, answered) = oneshot::channel();
         let job = Job { program: Arc::clone(program), answer, suspect: false };
         self.jobs.send(job).await.map_err(|_| StripError::Unusable)?;
-        let stripped = answered.await.map_err(|_| StripError::Unusable)??;
-        self.cache.lock().insert(program, &stripped);
-        Ok(stripped)
+        match answered.await.map_err(|_| StripError::Unusable)?? {
+            Answer::Judged(stripped) => {
+                self.cache.lock().insert(program, &stripped);
+                Ok(stripped)
+            }
+            Answer::GivenUp(stripped) => Ok(stripped),
+        }
     }
 }
 
@@ -149,7 +162,12 @@ enum End {
     Shutdown,
 }
 
-async fn keep(plan: StripPlan, mut jobs: mpsc::Receiver<Job>, stop: tokio_util::sync::CancellationToken) {
+async fn keep(
+    plan: StripPlan,
+    mut jobs: mpsc::Receiver<Job>,
+    stop: tokio_util::sync::CancellationToken,
+    cache: Arc<Mutex<Cache>>,
+) {
     let mut again: VecDeque<Job> = VecDeque::new();
     loop {
         if stop.is_cancelled() {
@@ -174,6 +192,8 @@ async fn keep(plan: StripPlan, mut jobs: mpsc::Receiver<Job>, stop: tokio_util::
         let end = serving.serve(&plan, &mut jobs, &stop).await;
         let Serving { process, asked, .. } = serving;
         again = bury(process, asked, &end).await;
+        // A process that was brought down may have been made to lie before; what it said is not believed any longer.
+        *cache.lock() = Cache::new(plan.cache_bytes);
         if matches!(end, End::Shutdown) {
             return;
         }
@@ -196,11 +216,16 @@ async fn bury(process: Process, mut asked: VecDeque<Job>, end: &End) -> VecDeque
     }
     let Some(mut head) = asked.pop_front() else { return asked };
     tracing::warn!(?exit, "the stripping process ended over a program");
-    let crashed = exit.is_ok_and(|exit| is_crash(exit) || matches!(exit, Exit::Code(_)));
+    let crashed = exit.as_ref().is_ok_and(|exit| is_crash(*exit));
+    let exited = matches!(exit, Ok(Exit::Code(_)));
     match end {
         End::Slow => refuse(head, "the program takes too long to parse; make it simpler or shorter"),
         End::Violation(what) => {
             tracing::error!(what, "the stripping process broke its protocol");
+            let _ = head.answer.send(Err(StripError::Unusable));
+        }
+        // It exits by itself only where it cannot serve at all, which no program is to blame for.
+        End::Gone | End::Shutdown if exited && head.suspect => {
             let _ = head.answer.send(Err(StripError::Unusable));
         }
         End::Gone | End::Shutdown if crashed || head.suspect => {
@@ -217,7 +242,7 @@ async fn bury(process: Process, mut asked: VecDeque<Job>, end: &End) -> VecDeque
 
 fn refuse(job: Job, message: &str) {
     let refused = Stripped::Refused { message: message.to_owned(), line: 0, column: 0 };
-    let _ = job.answer.send(Ok(Arc::new(refused)));
+    let _ = job.answer.send(Ok(Answer::GivenUp(Arc::new(refused))));
 }
 
 impl Serving {
@@ -341,7 +366,7 @@ impl Serving {
         };
         self.next_id += 1;
         self.head_since = Instant::now();
-        let _ = job.answer.send(Ok(Arc::new(stripped)));
+        let _ = job.answer.send(Ok(Answer::Judged(Arc::new(stripped))));
         None
     }
 }
