@@ -8,6 +8,8 @@ const {
   BigIntPrototypeToString,
   MathMax,
   MathMin,
+  ReflectConstruct,
+  SymbolToPrimitive,
   Object,
   StringPrototypeToUpperCase,
   TypedArrayPrototypeGetLength,
@@ -412,6 +414,92 @@ function formatDate(time, locales, options, parts, what) {
   return time !== time ? "Invalid Date" : writeDate(time, dateZone(locales, options, what), parts, what);
 }
 
+// Dates from text. quickjs reads most forms as v8 does; these it does not know, or takes for some other day.
+
+const NativeDate = globalThis.Date;
+const nativeParse = NativeDate.parse;
+
+/** The text in a form that quickjs reads as v8 reads the text itself; "" is no date. */
+function readableDate(text) {
+  const day = RegExpPrototypeExec(/^\s*(\d+)([-/])(\d+)[-/](\d+)/, text);
+  if (day !== null) {
+    const yearFirst = day[1].length > 2;
+    const month = Number(yearFirst ? day[3] : day[1]);
+    const date = Number(yearFirst ? day[4] : day[3]);
+    if ((yearFirst || day[2] === "/") && (month < 1 || month > 12 || date < 1 || date > 31)) {
+      return "";
+    }
+  }
+  const iso = RegExpPrototypeExec(/^\s*(\d{4}-\d\d-\d\d)[Tt](\d\d:\d\d[^Zz]*)([Zz]?)\s*$/, text);
+  if (iso !== null) {
+    return iso[1] + "T" + iso[2] + (iso[3] === "" ? "" : "Z");
+  }
+  if (RegExpPrototypeExec(/^\s*\d{4}-\d\d-\d\d[Tt][\d:]+,/, text) !== null) {
+    return "";
+  }
+  const short = RegExpPrototypeExec(/^(.*[^:\d]\d{1,2}:\d\d)\s*[Zz]\s*$/s, text);
+  return short !== null ? short[1] + ":00Z" : text;
+}
+
+function parseDate(text) {
+  return ReflectApply(nativeParse, NativeDate, [readableDate(text)]);
+}
+
+/** `Date` with that parser. */
+function makeDate() {
+  const made = function Date(...args) {
+    if (new.target === undefined) {
+      return NativeDate();
+    }
+    if (args.length === 1) {
+      const moment = momentOf(args[0]);
+      return ReflectConstruct(NativeDate, [typeof moment === "string" ? parseDate(moment) : moment], new.target);
+    }
+    return ReflectConstruct(NativeDate, args, new.target);
+  };
+  const { prototype } = NativeDate;
+  ObjectDefineProperty(made, "prototype", { __proto__: null, value: prototype, writable: false });
+  ObjectDefineProperty(made, "length", { __proto__: null, value: 7, configurable: true });
+  replaceMethods(made, {
+    now: NativeDate.now,
+    parse(text) {
+      return parseDate(String(text));
+    },
+    UTC: NativeDate.UTC,
+  });
+  replaceMethods(prototype, { constructor: made });
+  return made;
+}
+
+/** What the constructor makes of its one argument: a time, or the text of one. */
+function momentOf(value) {
+  if (typeof value !== "object" && typeof value !== "function" || value === null) {
+    return value;
+  }
+  try {
+    return DatePrototypeGetTime(value);
+  } catch { /* no date */ }
+  return toPrimitive(value);
+}
+
+/** The language's own conversion, default hint. */
+function toPrimitive(value) {
+  const convert = value[SymbolToPrimitive];
+  if (convert !== undefined && convert !== null) {
+    const primitive = ReflectApply(convert, value, ["default"]);
+    if (typeof primitive !== "object" || primitive === null) return primitive;
+    throw new TypeError("Cannot convert object to primitive value");
+  }
+  for (let i = 0; i < 2; i++) {
+    const method = value[i === 0 ? "valueOf" : "toString"];
+    if (typeof method === "function") {
+      const primitive = ReflectApply(method, value, []);
+      if (typeof primitive !== "object" && typeof primitive !== "function" || primitive === null) return primitive;
+    }
+  }
+  throw new TypeError("Cannot convert object to primitive value");
+}
+
 // The replacements. They are written as methods, so that they take `this` and construct nothing.
 
 const LOCALE_METHODS = {
@@ -673,6 +761,7 @@ function installIntl() {
   replaceMethods(ArrayPrototype, LOCALE_METHODS.array);
   replaceMethods(ObjectGetPrototypeOf(primordials.Uint8ArrayPrototype), LOCALE_METHODS.typedArray);
   defineGlobal("Intl", makeIntl());
+  defineGlobal("Date", makeDate());
   refuseTemporalLocales();
   keepTimeZones();
 }

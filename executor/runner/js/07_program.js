@@ -380,7 +380,7 @@ function tick() {
 const theConsole = makeConsole();
 hideSources([
   theConsole, consoleModule, WEB_GLOBALS, new URLSearchParams("").entries(), globalThis.Intl, globalThis.Temporal,
-  mathObject, LOCALE_METHODS,
+  mathObject, LOCALE_METHODS, globalThis.Date,
 ]);
 // `installGlobals` is the engine's to call, last: what it removes, a start-up snapshot still needs.
 return { installGlobals, prepare, start, deliver, deliverError, tick, prepareStack, promiseRejected, promiseHandled, failWith, globalNames };
