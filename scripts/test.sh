@@ -27,13 +27,17 @@ step() {
     table+=("$(printf '%-14s %-6s %4d s' "$name" "$result" $((SECONDS - begun)))")
 }
 
-# What is for people: not what passing tests print, but for what they skipped.
+# What is for people: not what passing tests print, but for what they skipped. Python and not awk, since an awk may
+# read ahead and show a line minutes later.
 shown() {
-    awk '
-        /^successes:$/ { hidden = 1; next }
-        /^failures:$/ || /^test result: / { hidden = 0 }
-        !hidden || /^skipped: / || /^(v8|quickjs): [0-9]+ passed, / { print; fflush() }
-    '
+    PYTHONIOENCODING=utf-8:surrogateescape python3 -uc '
+import re, sys
+hidden = False
+for line in sys.stdin:
+    hidden = (hidden or line == "successes:\n") and not re.match(r"failures:$|test result: ", line)
+    if not hidden or re.match(r"skipped: |(v8|quickjs): \d+ passed, ", line):
+        print(line, end="")
+'
 }
 
 # Adds what the lines of cargo and of the conformance harness say; false if there are none.
