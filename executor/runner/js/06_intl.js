@@ -430,12 +430,12 @@ function readableDate(text) {
       return "";
     }
   }
+  if (RegExpPrototypeExec(/^\s*\d{4}-\d\d-\d\d[Tt][\d:]+,/, text) !== null) {
+    return "";
+  }
   const iso = RegExpPrototypeExec(/^\s*(\d{4}-\d\d-\d\d)[Tt](\d\d:\d\d[^Zz]*)([Zz]?)\s*$/, text);
   if (iso !== null) {
     return iso[1] + "T" + iso[2] + (iso[3] === "" ? "" : "Z");
-  }
-  if (RegExpPrototypeExec(/^\s*\d{4}-\d\d-\d\d[Tt][\d:]+,/, text) !== null) {
-    return "";
   }
   const short = RegExpPrototypeExec(/^(.*[^:\d]\d{1,2}:\d\d)\s*[Zz]\s*$/s, text);
   return short !== null ? short[1] + ":00Z" : text;

@@ -303,3 +303,20 @@ fn refuse_import_with_phase<'s>(
 ) -> Option<v8::Local<'s, v8::Promise>> {
     refuse_import(scope, host_options, resource_name, specifier, attributes)
 }
+
+#[cfg(test)]
+mod tests {
+    /// quickjs makes a call of `String.prototype.concat` of a template literal, and that is the program's to replace.
+    #[test]
+    fn the_boot_script_has_no_template_literals() {
+        let mut in_comment = false;
+        for (index, line) in super::BOOT_SCRIPT.lines().enumerate() {
+            let text = line.trim_start();
+            in_comment |= text.starts_with("/*");
+            let is_comment = in_comment || text.starts_with("//");
+            in_comment &= !text.ends_with("*/");
+            let code = text.split_once(" // ").map_or(text, |(code, _)| code);
+            assert!(is_comment || !code.contains('`'), "line {}: {line}", index + 1);
+        }
+    }
+}
