@@ -14,6 +14,7 @@ use codemode_executor::context::Context;
 use codemode_executor::server::{self, Bound};
 use codemode_executor::supervisor::{Supervisor, orphans};
 use codemode_executor::telemetry;
+use codemode_wire::LayerState;
 use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::stat::{Mode, umask};
 use tokio::io::AsyncReadExt as _;
@@ -100,6 +101,7 @@ async fn start(config: Config) -> anyhow::Result<ExitCode> {
             return Ok(ExitCode::from(EXIT_UNAVAILABLE));
         }
     };
+    log_layers(&supervisor);
     tokio::spawn(orphans::watch());
     let context = Context::new(config, supervisor);
     if let Some(listener) = metrics {
@@ -110,6 +112,21 @@ async fn start(config: Config) -> anyhow::Result<ExitCode> {
     let served = server::serve(context, bound, announced(address, stop), hurry).await;
     served.context("cannot serve")?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Says which sandbox layers are not in force, and why; those that were turned off more loudly.
+fn log_layers(supervisor: &Supervisor) {
+    for info in supervisor.engines() {
+        let engine = info.engine;
+        for report in info.layers.iter().filter(|report| report.state != LayerState::InForce) {
+            let (layer, reason) = (report.layer.name(), report.reason.as_str());
+            if report.state == LayerState::Off && report.reason.contains("configuration") {
+                tracing::warn!(%engine, layer, reason, "a sandbox layer is turned off");
+            } else {
+                tracing::info!(%engine, layer, reason, "a sandbox layer is not in force");
+            }
+        }
+    }
 }
 
 /// Says where the executor listens, in the one line that it writes to stdout, and then waits for the end.

@@ -20,6 +20,15 @@ const CHAIN_MAX: usize = 10_000;
 /// those again, so that its time grows with their third power.
 const ANGLES_MAX: usize = 200;
 
+/// Most `else` in a program: each nests in the one before it, and time grows with their second power.
+const ELSES_MAX: usize = 4_000;
+
+/// Most prefix operators (`!`, `-`, `typeof`) in front of one operand.
+const PREFIXES_MAX: usize = 10_000;
+
+/// Operators that are words and stand in front of their operand.
+const PREFIX_WORDS: [&[u8]; 6] = [b"await", b"delete", b"new", b"typeof", b"void", b"yield"];
+
 /// Runs a program's stations on a stack of [`STACK_BYTES`].
 pub(crate) fn on_deep_stack<R>(work: impl FnOnce() -> R) -> R {
     stacker::grow(STACK_BYTES, work)
@@ -27,14 +36,26 @@ pub(crate) fn on_deep_stack<R>(work: impl FnOnce() -> R) -> R {
 
 /// Refuses a text that is nested deeper than the stack may hold.
 pub(crate) fn check(text: &str) -> Result<(), Refusal> {
-    let mut scanner =
-        Scanner { bytes: text.as_bytes(), at: 0, depth: 0, chain: 0, angles: 0, templates: Vec::new() };
+    let mut scanner = Scanner {
+        bytes: text.as_bytes(),
+        at: 0,
+        depth: 0,
+        chain: 0,
+        angles: 0,
+        elses: 0,
+        prefixes: 0,
+        templates: Vec::new(),
+    };
     match scanner.too_deep() {
         Some(at) => {
             let message = if scanner.depth > BRACKETS_MAX {
                 format!(
                     "nested too deeply: more than {BRACKETS_MAX} brackets are open here; build the value step by step"
                 )
+            } else if scanner.elses > ELSES_MAX {
+                format!("nested too deeply: more than {ELSES_MAX} `else`; use a table or `switch`")
+            } else if scanner.prefixes > PREFIXES_MAX {
+                format!("nested too deeply: more than {PREFIXES_MAX} operators before one operand")
             } else {
                 format!(
                     "nested too deeply: more than {CHAIN_MAX} operators in one expression; split it into statements"
@@ -53,6 +74,8 @@ struct Scanner<'a> {
     depth: usize,
     chain: usize,
     angles: usize,
+    elses: usize,
+    prefixes: usize,
     /// Depths at which a `}` goes back to template text.
     templates: Vec<usize>,
 }
@@ -85,9 +108,11 @@ impl Scanner<'_> {
                 b'`' => self.template(),
                 b'/' if next == b'/' => self.line_comment(),
                 b'/' if next == b'*' => self.block_comment(),
+                b'!' | b'~' | b'+' | b'-' => self.prefixes += 1,
+                _ if is_word(byte) => self.word(),
                 _ => {}
             }
-            if self.depth > BRACKETS_MAX || self.chain > CHAIN_MAX || self.angles > ANGLES_MAX {
+            if self.is_too_deep() {
                 return Some(self.at);
             }
             self.at += 1;
@@ -95,8 +120,30 @@ impl Scanner<'_> {
         None
     }
 
+    const fn is_too_deep(&self) -> bool {
+        self.depth > BRACKETS_MAX
+            || self.chain > CHAIN_MAX
+            || self.angles > ANGLES_MAX
+            || self.elses > ELSES_MAX
+            || self.prefixes > PREFIXES_MAX
+    }
+
+    /// A name, a keyword or a number, to its last byte.
+    fn word(&mut self) {
+        let from = self.at;
+        while self.bytes.get(self.at + 1).is_some_and(|byte| is_word(*byte)) {
+            self.at += 1;
+        }
+        match &self.bytes[from..=self.at] {
+            b"else" => self.elses += 1,
+            word if PREFIX_WORDS.contains(&word) => self.prefixes += 1,
+            _ => self.prefixes = 0,
+        }
+    }
+
     fn ends_operand(&mut self, ends_chain: bool) {
         self.angles = 0;
+        self.prefixes = 0;
         if ends_chain {
             self.chain = 0;
         }
@@ -147,6 +194,11 @@ impl Scanner<'_> {
             self.at += 1;
         }
     }
+}
+
+/// Whether a byte can stand in a name, a keyword or a number; every byte beyond ASCII counts.
+const fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$' || byte >= 0x80
 }
 
 #[cfg(test)]

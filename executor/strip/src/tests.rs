@@ -557,3 +557,20 @@ mod fuzz {
         }
     }
 }
+
+#[test]
+fn chains_that_take_the_parser_for_ever_are_refused() {
+    for (program, words) in [
+        (format!("{}return 1", "if(0);else ".repeat(80_000)), "`else`"),
+        (format!("return {}1", "!".repeat(900_000)), "operators before one operand"),
+        (format!("return {}1", "typeof ".repeat(100_000)), "operators before one operand"),
+    ] {
+        let StripResult::Refused { message, line, .. } = strip(&program) else {
+            panic!("not refused: {words}")
+        };
+        assert!(message.starts_with("nested too deeply: ") && message.contains(words), "{message}");
+        assert_eq!(line, 1);
+    }
+    let honest = format!("{}return 1", "if (0); else ".repeat(500));
+    assert!(matches!(strip(&honest), StripResult::Stripped { .. }));
+}
