@@ -58,7 +58,8 @@ impl Executor for Service {
         &self,
         request: Request<Streaming<RunRequest>>,
     ) -> Result<Response<Self::RunStream>, Status> {
-        let responses = run_stream::begin(&self.context, request.into_inner()).await;
+        let deadline = run_stream::deadline(request.metadata());
+        let responses = run_stream::begin(&self.context, request.into_inner(), deadline).await;
         responses.inspect_err(|status| self.context.metrics.run_refused(status)).map(Response::new)
     }
 

@@ -10,6 +10,7 @@ use codemode_proto::executor_v1::run_request::Message;
 use codemode_proto::executor_v1::{RunRequest, RunResponse, StartRun};
 use futures::{FutureExt as _, Stream, StreamExt as _};
 use tokio::sync::mpsc;
+use tonic::metadata::MetadataMap;
 use tonic::{Status, Streaming};
 
 use super::{convert, status};
@@ -27,6 +28,26 @@ pub struct Responses {
     events: mpsc::Receiver<Event>,
     /// The last event was seen.
     done: bool,
+    /// The caller's own deadline for the call. What is left of the run when it passes is aborted.
+    deadline: Option<Pin<Box<tokio::time::Sleep>>>,
+}
+
+/// The deadline that the caller gave the call (`grpc-timeout`: up to eight digits and a unit), if it gave one that
+/// can be read. tonic itself holds only the wait for the first response to it.
+pub(super) fn deadline(metadata: &MetadataMap) -> Option<tokio::time::Instant> {
+    let text = metadata.get("grpc-timeout")?.to_str().ok()?;
+    let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+    let count: u64 = digits.parse().ok().filter(|_| digits.len() <= 8)?;
+    let timeout = match unit {
+        "H" => Duration::from_secs(count * 3600),
+        "M" => Duration::from_secs(count * 60),
+        "S" => Duration::from_secs(count),
+        "m" => Duration::from_millis(count),
+        "u" => Duration::from_micros(count),
+        "n" => Duration::from_nanos(count),
+        _ => return None,
+    };
+    tokio::time::Instant::now().checked_add(timeout)
 }
 
 impl Stream for Responses {
@@ -37,7 +58,16 @@ impl Stream for Responses {
             return Poll::Ready(None);
         }
         match self.events.poll_recv(cx) {
-            Poll::Pending => Poll::Pending,
+            Poll::Pending => {
+                let passed =
+                    self.deadline.as_mut().is_some_and(|deadline| deadline.as_mut().poll(cx).is_ready());
+                if !passed {
+                    return Poll::Pending;
+                }
+                self.done = true;
+                // The stream ends with this; dropped then, it aborts the run.
+                Poll::Ready(Some(Err(Status::deadline_exceeded("the call's deadline has passed"))))
+            }
             Poll::Ready(Some(event)) => {
                 self.done = matches!(event, Event::Outcome(_) | Event::Refused(_));
                 Poll::Ready(Some(convert::response(event)))
@@ -55,6 +85,7 @@ impl Stream for Responses {
 pub(super) async fn begin(
     context: &Arc<Context>,
     mut requests: Streaming<RunRequest>,
+    deadline: Option<tokio::time::Instant>,
 ) -> Result<Responses, Status> {
     if context.draining.is_cancelled() {
         return Err(status::draining());
@@ -78,7 +109,8 @@ pub(super) async fn begin(
         }
         drop(reserved);
     });
-    Ok(Responses { events, done: false })
+    let deadline = deadline.map(|deadline| Box::pin(tokio::time::sleep_until(deadline)));
+    Ok(Responses { events, done: false, deadline })
 }
 
 async fn first(requests: &mut Streaming<RunRequest>) -> Result<StartRun, Status> {
@@ -90,5 +122,28 @@ async fn first(requests: &mut Streaming<RunRequest>) -> Result<StartRun, Status>
         Some(Message::Reply(_)) => Err(Status::invalid_argument("the first message is `reply`, not `start`")),
         Some(Message::Abort(_)) => Err(Status::invalid_argument("the first message is `abort`, not `start`")),
         None => Err(Status::invalid_argument("the stream has no `start`")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_deadlines_as_grpc_writes_them() {
+        let left = |text: &str| {
+            let mut metadata = MetadataMap::new();
+            metadata.insert("grpc-timeout", text.parse().expect("a header"));
+            let now = tokio::time::Instant::now();
+            deadline(&metadata).map(|deadline| deadline.duration_since(now).as_secs())
+        };
+        assert_eq!(
+            (left("2S"), left("3M"), left("1H"), left("5000m")),
+            (Some(2), Some(180), Some(3600), Some(5))
+        );
+        assert_eq!((left("99999999H").is_some(), left("7u")), (true, Some(0)));
+        for wrong in ["", "S", "2", "2s", "-2S", "123456789S", "1.5S"] {
+            assert_eq!(left(wrong), None, "{wrong}");
+        }
     }
 }
