@@ -39,9 +39,10 @@ async fn executor_with(name: &str) -> (Executor, tempfile::TempDir) {
 }
 
 async fn executor_spawning(name: &str, spawn: &str) -> (Executor, tempfile::TempDir) {
-    let folder = tempfile::tempdir().expect("a folder");
+    // A link and no copy: what another thread forks while a copy is written holds it open, and it cannot be started.
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     let path: PathBuf = folder.path().join(name);
-    std::fs::copy(env!("CARGO_BIN_EXE_hostile-runner"), &path).expect("copied");
+    std::fs::hard_link(env!("CARGO_BIN_EXE_hostile-runner"), &path).expect("linked");
     let mut table = toml::toml! {
         engines = ["quickjs"]
         lockdown_ms = 1000
