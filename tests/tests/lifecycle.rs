@@ -26,9 +26,13 @@ fn program(text: &str, engine: &str) -> v1::StartRun {
 
 /// Its descendants once nothing runs: zygotes, spare ones, the stripping process.
 async fn at_rest(executor: &Executor) -> HashSet<i32> {
-    for engine in executor.engines().await.expect("engines") {
-        run_to_end(executor, program("return 1", &engine)).await;
+    let engines = executor.engines().await.expect("engines");
+    for engine in &engines {
+        run_to_end(executor, program("return 1", engine)).await;
     }
+    // Two runners for each engine, of which one may still have to be started on a busy machine, and the stripping process.
+    let wanted = 2 * engines.len() + 1;
+    process::eventually(SOON, || process::descendants(executor.pid()).len() >= wanted).await;
     settled(executor).await
 }
 
