@@ -245,7 +245,7 @@ fn fields_hold_only_what_they_may() {
     assert_eq!(child(completed, &[2]), refused("has_value", "neither 0 nor 1"));
     assert_eq!(child(completed, &[0, 0]), Err(FrameError::LeftOver(1)));
     assert_eq!(child(completed, &[1, 255, 255, 255, 255, 1]), Err(FrameError::Truncated("value")));
-    for kind in [0, 4, 255] {
+    for kind in [0, 5, 255] {
         assert_eq!(child(failed, &[kind]), refused("kind", "no such failure kind"));
     }
     assert_eq!(child(failed, &[1, 0, 0, 0, 0, 1, 0, 0, 0, 0xff]), refused("name", "not UTF-8"));
