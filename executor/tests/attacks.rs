@@ -264,7 +264,7 @@ async fn a_child_cannot_name_the_hosts_kinds_57() {
     .await;
     check(
         &executor,
-        "raw 16000000 06 04 04000000 22612261 00000000 00000000 00000000",
+        "raw 16000000 06 05 04000000 22612261 00000000 00000000 00000000",
         "protocol",
         "protocol violation: ",
     )
@@ -273,8 +273,6 @@ async fn a_child_cannot_name_the_hosts_kinds_57() {
     assert_eq!(words(&outcome).1, "outer output exceeded 67108864 bytes");
     let failure = executor.outcome("heap 99999999999999 1").await.failure.unwrap();
     assert_eq!((failure.detail.as_str(), failure.limit, failure.used), ("heap_bytes", Some(512 << 20), None));
-    check(&executor, "call 0 0 1\nstalled", "protocol", "protocol violation: stalled with 1 calls pending")
-        .await;
     check(&executor, "stalled", "deadlock", "deadlock: ").await;
 }
 
@@ -398,8 +396,14 @@ async fn the_stripper_is_hostile_too() {
     let failure = outcome.failure.unwrap();
     assert_eq!((failure.detail.as_str(), failure.error_name.as_str()), ("syntax", "SyntaxError"));
     assert_eq!(failure.position.unwrap().excerpt, "1 | //strip:refuse\n2 |   enum X {}\n  |   ^");
-    check(&executor, "//strip:crash", "syntax", "the program is nested too deeply to be parsed").await;
-    check(&executor, "//strip:slow", "syntax", "the program takes too long to parse").await;
+    // Not `check`: for a moment the next stripping process may look like a run's.
+    for (script, message) in [
+        ("//strip:crash", "the program is nested too deeply to be parsed"),
+        ("//strip:slow", "the program takes too long to parse"),
+    ] {
+        let (detail, found) = executor.failure(script).await;
+        assert_eq!((detail.as_str(), found.starts_with(message)), ("syntax", true), "{script}: {found}");
+    }
     assert_eq!(executor.outcome("//strip:hint\ndone").await.hints.len(), 8);
     for garbled in ["//strip:garbage", "//strip:wrong"] {
         let refused = executor.run(garbled).await.finish().await.expect_err("no outcome");
