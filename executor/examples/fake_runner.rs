@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use codemode_wire::control::{BootRequest, ForkRequest, ZygoteFrame};
 use codemode_wire::limits::{CONTROL_BYTES_MAX, WIRE_VERSION};
 use codemode_wire::message::{ChildFailureKind, ChildFrame, HostFrame, Shape};
-use codemode_wire::strip::{StripAnswer, StripRequest};
+use codemode_wire::strip::{StripAnswer, StripHello, StripRequest};
 use codemode_wire::{Decoder, Layer, LayerReport, LayerSet, LayerState, json};
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, recv, recvmsg, send};
 
@@ -410,6 +410,20 @@ fn strip(boot: &Boot) {
                 }
             } else {
                 BootRequest::from_frame(frame).unwrap();
+                let version = if boot.get("strip_hello", "") == "version" { 9 } else { WIRE_VERSION };
+                let layers = LayerSet::from_bits(u32::MAX);
+                let layers = match boot.get("strip_hello", "") {
+                    "unlocked" => layers.without(Layer::Seccomp),
+                    _ => layers,
+                };
+                match boot.get("strip_hello", "") {
+                    "never" => wait_for_ever(),
+                    "fault" => {
+                        let fault = StripHello::Fault { step: "pretend".to_owned(), errno: 5 };
+                        stream.write_all(&fault.encode()).unwrap();
+                    }
+                    _ => stream.write_all(&StripHello::Ready { version, layers }.encode()).unwrap(),
+                }
                 booted = true;
             }
         }
@@ -423,7 +437,10 @@ fn answer(boot: &Boot, id: u64, program: &str) -> Vec<u8> {
             nix::sys::signal::raise(nix::sys::signal::Signal::SIGKILL).unwrap();
         }
         "crash" => std::process::abort(),
-        "slow" => wait_for_ever(),
+        "slow" => loop {
+            std::hint::spin_loop();
+        },
+        "stall" => wait_for_ever(),
         "garbage" => return vec![1, 0, 0, 0, 99, 0],
         "wrong" => {
             let (shape, source) = (Shape::Body, String::new());

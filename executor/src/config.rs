@@ -175,6 +175,8 @@ pub struct Config {
     pub rotate_runs: u64,
     /// Life of one zygote.
     pub rotate_after: Duration,
+    /// Processes of each engine made before a run asks for one.
+    pub processes_ahead: u32,
     /// Budgets of a run, and their ceilings.
     pub budgets: Budgets,
     /// Bytes of a program.
@@ -270,6 +272,7 @@ impl Config {
             ),
             rotate_runs: check.number(options::ROTATE_RUNS, options.rotate_runs),
             rotate_after: check.millis(options::ROTATE_MS, options.rotate_ms),
+            processes_ahead: check.number_u32(options::PROCESSES_AHEAD, options.processes_ahead),
             budgets: check.budgets(),
             program_bytes_max: check.number_u32(options::PROGRAM_BYTES_MAX, options.program_bytes_max),
             frame_bytes_max: check.number_u32(options::FRAME_BYTES_MAX, options.frame_bytes_max),
@@ -469,11 +472,19 @@ impl Check<'_> {
     fn tls(&mut self) -> Option<Tls> {
         let options = self.options;
         match (&options.tls_cert, &options.tls_key) {
-            (Some(certificate), Some(key)) => Some(Tls {
-                certificate: self.file("tls_cert", certificate),
-                key: self.file("tls_key", key),
-                client_ca: options.tls_client_ca.as_ref().map(|path| self.file("tls_client_ca", path)),
-            }),
+            (Some(certificate), Some(key)) => {
+                let faults_before = self.faults.len();
+                let tls = Tls {
+                    certificate: self.file("tls_cert", certificate),
+                    key: self.file("tls_key", key),
+                    client_ca: options.tls_client_ca.as_ref().map(|path| self.file("tls_client_ca", path)),
+                };
+                let readable = self.faults.len() == faults_before;
+                if let (true, Err(fault)) = (readable, crate::server::check_tls(&tls)) {
+                    self.faults.push(format!("`tls_cert`, `tls_key`, `tls_client_ca`: {fault}"));
+                }
+                Some(tls)
+            }
             (None, None) => {
                 if options.tls_client_ca.is_some() {
                     self.faults.push("`tls_client_ca` needs `tls_cert` and `tls_key`".to_owned());

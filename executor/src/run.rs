@@ -29,9 +29,9 @@ use uuid::Uuid;
 
 use crate::admission::{Refused, Slot};
 use crate::config::Engine;
-use crate::context::Context;
+use crate::context::{Context, ReservedId};
 use crate::outcome::{Failure, Outcome, Phases, Usage};
-use crate::supervisor::Forked;
+use crate::supervisor::random;
 use crate::supervisor::strip::{StripError, Stripped};
 use crate::supervisor::zygote::ForkError;
 use budget::Budgets;
@@ -172,13 +172,35 @@ impl Stopwatch {
 
 /// Runs a program and tells `events` what happens; the outcome or a refusal is the last event, sent when no process of
 /// the run is left. To be awaited to its end, in a task of its own.
-pub async fn run<S>(context: Arc<Context>, spec: RunSpec, inbound: S, events: mpsc::Sender<Event>)
-where
+///
+/// `id` is the run's own until just before its last event: a caller that has seen that may use the id again.
+pub async fn run<S>(
+    context: Arc<Context>,
+    spec: RunSpec,
+    id: ReservedId,
+    inbound: S,
+    events: mpsc::Sender<Event>,
+) where
     S: Stream<Item = Result<HostMessage, tonic::Status>> + Send + Unpin,
 {
     let span = tracing::info_span!("run", run_id = %spec.id, engine = %spec.engine, labels = ?spec.labels);
     let talk = Talk::new(inbound, events.clone(), context.settle_now.clone());
-    Box::pin(conduct(&context, spec, talk, &events)).instrument(span).await;
+    let caller = Caller { events, id };
+    Box::pin(conduct(&context, spec, talk, caller)).instrument(span).await;
+}
+
+/// Who is told what happens.
+struct Caller {
+    events: mpsc::Sender<Event>,
+    id: ReservedId,
+}
+
+impl Caller {
+    /// Hands over the last event.
+    async fn last(self, event: Event) {
+        drop(self.id);
+        hand_over(&self.events, event).await;
+    }
 }
 
 /// A run before it has a process.
@@ -189,7 +211,7 @@ struct Prepared {
     stripped: Arc<Stripped>,
 }
 
-async fn conduct<S>(context: &Context, spec: RunSpec, mut talk: Talk<S>, events: &mpsc::Sender<Event>)
+async fn conduct<S>(context: &Context, spec: RunSpec, mut talk: Talk<S>, caller: Caller)
 where
     S: Stream<Item = Result<HostMessage, tonic::Status>> + Send + Unpin,
 {
@@ -197,27 +219,31 @@ where
     let mut watch = Stopwatch::start();
     let prepared = match prepare(context, &spec, &mut talk, &mut watch).await {
         Ok(prepared) => prepared,
-        Err(Early::Refused(refusal)) => return refuse(context, events, refusal).await,
+        Err(Early::Refused(refusal)) => return refuse(context, caller, refusal).await,
         Err(Early::Ended(end)) => {
-            return report_early(context, &spec, events, early(&spec, end.terminal, &watch), end.refusal)
-                .await;
+            let outcome = early(&spec, end.terminal, &watch);
+            return report_early(context, &spec, caller, outcome, end.refusal).await;
         }
     };
     let Prepared { slot, wall, stripped } = prepared;
     let Stripped::Program { shape, source, hints } = &*stripped else {
         let outcome = refused_program(&spec, &stripped, &watch);
-        return report_early(context, &spec, events, outcome, None).await;
+        return report_early(context, &spec, caller, outcome, None).await;
+    };
+    let program = match program(context, &spec, *shape, source) {
+        Ok(program) => program,
+        Err(error) => return refuse(context, caller, Refusal::NoProcess(error.into())).await,
     };
     let forked = match context.supervisor.fork(spec.engine, &spec.budgets).await {
         Ok(forked) => forked,
-        Err(error) => return refuse(context, events, Refusal::NoProcess(error)).await,
+        Err(error) => return refuse(context, caller, Refusal::NoProcess(error)).await,
     };
     watch.lap(|phases| &mut phases.fork);
-    let unconfirmed = gate(context, &spec, *shape, source, &forked);
+    let unconfirmed = Unconfirmed::new(program, forked.nonce, forked.expected);
     let driven = drive::Drive::new(context, &spec, forked, unconfirmed, wall);
-    let (mut outcome, refusal) = driven.conclude(&mut talk, events, watch).await;
+    let (mut outcome, refusal) = driven.conclude(&mut talk, &caller.events, watch).await;
     outcome.hints.clone_from(hints);
-    report(context, events, outcome, refusal).await;
+    report(context, caller, outcome, refusal).await;
     drop(slot);
 }
 
@@ -260,15 +286,9 @@ pub(crate) fn wall_spent(budgets: &Budgets) -> Terminal {
     Terminal::failed(failure.with_numbers(limit, Some(limit)))
 }
 
-/// The program's frame behind the gate of its hello.
-fn gate(context: &Context, spec: &RunSpec, shape: Shape, source: &str, forked: &Forked) -> Unconfirmed {
-    let mut seed = [0; 32];
-    if let Err(error) = getrandom::fill(&mut seed) {
-        // The kernel has given random bytes for the nonce a moment ago. Without them `Math.random` of this run can be
-        // foretold; `crypto` is not affected, the process asks the kernel itself.
-        tracing::error!(%error, "no random seed");
-    }
-    let program = ProgramSpec {
+/// What the run's process is given.
+fn program(context: &Context, spec: &RunSpec, shape: Shape, source: &str) -> std::io::Result<ProgramSpec> {
+    Ok(ProgramSpec {
         source: source.to_owned(),
         shape,
         namespaces: spec.namespaces.clone(),
@@ -277,9 +297,8 @@ fn gate(context: &Context, spec: &RunSpec, shape: Shape, source: &str, forked: &
         argument_bytes_max: context.config.frame_bytes_max,
         log_entry_bytes_max: u32::try_from(spec.budgets.log_entry_bytes).unwrap_or(u32::MAX),
         undefined_omit: context.config.undefined_omit,
-        seed,
-    };
-    Unconfirmed::new(program, forked.nonce, forked.expected)
+        seed: random()?,
+    })
 }
 
 /// The outcome of a run that never had a process.
@@ -305,29 +324,29 @@ fn refused_program(spec: &RunSpec, stripped: &Stripped, watch: &Stopwatch) -> Ou
 async fn report_early(
     context: &Context,
     spec: &RunSpec,
-    events: &mpsc::Sender<Event>,
+    caller: Caller,
     outcome: Outcome,
     refusal: Option<Refusal>,
 ) {
     if refusal.is_none() {
-        hand_over(events, Event::Started { id: spec.id, engine: spec.engine }).await;
+        hand_over(&caller.events, Event::Started { id: spec.id, engine: spec.engine }).await;
     }
-    report(context, events, outcome, refusal).await;
+    report(context, caller, outcome, refusal).await;
 }
 
 /// Hands over the last event.
-async fn report(context: &Context, events: &mpsc::Sender<Event>, outcome: Outcome, refusal: Option<Refusal>) {
+async fn report(context: &Context, caller: Caller, outcome: Outcome, refusal: Option<Refusal>) {
     context.metrics.run_settled(&outcome);
     let last = match refusal {
         Some(refusal) => Event::Refused(refusal),
         None => Event::Outcome(Box::new(outcome)),
     };
-    hand_over(events, last).await;
+    caller.last(last).await;
 }
 
-async fn refuse(context: &Context, events: &mpsc::Sender<Event>, refusal: Refusal) {
+async fn refuse(context: &Context, caller: Caller, refusal: Refusal) {
     context.metrics.run_refused(&crate::service::status::of_refusal(&refusal));
-    hand_over(events, Event::Refused(refusal)).await;
+    caller.last(Event::Refused(refusal)).await;
 }
 
 /// Sends an event to a caller that may be gone or stuck. False if it is: then there is no use in sending more.

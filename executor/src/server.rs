@@ -1,5 +1,6 @@
 //! The listener, and everything that serves on it: the executor, health, reflection. Owns the order of a shutdown.
 
+use std::error::Error as _;
 use std::io;
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::path::Path;
@@ -7,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use codemode_proto::{EXECUTOR_SERVICE_NAME, FILE_DESCRIPTOR_SET};
+use futures::{Stream, StreamExt as _};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream, UnixListener};
 use tokio_stream::wrappers::{TcpListenerStream, UnixListenerStream};
@@ -32,6 +34,8 @@ const HTTP_FRAME_BYTES: u32 = 1 << 20;
 const KEEPALIVE: Duration = Duration::from_secs(20);
 /// And has so long to answer.
 const KEEPALIVE_PATIENCE: Duration = Duration::from_secs(20);
+/// After a connection that could not be accepted.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// How long open connections may take to end after the last run has.
 const CLOSING: Duration = Duration::from_secs(2);
 /// Streams of one connection beyond the runs it may have: health checks and the like.
@@ -133,13 +137,13 @@ pub async fn serve(
     let serving = async move {
         match bound {
             Bound::Unix(listener, file) => {
-                let served =
-                    router.serve_with_incoming_shutdown(UnixListenerStream::new(listener), signal).await;
+                let incoming = unhurried(UnixListenerStream::new(listener));
+                let served = router.serve_with_incoming_shutdown(incoming, signal).await;
                 drop(file);
                 served
             }
             Bound::Tcp(listener) => {
-                let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+                let incoming = unhurried(TcpIncoming::from(listener).with_nodelay(Some(true)));
                 router.serve_with_incoming_shutdown(incoming, signal).await
             }
         }
@@ -167,6 +171,20 @@ pub async fn serve(
     tokio::time::timeout(CLOSING, serving).await.unwrap_or(Ok(()))
 }
 
+/// Connections, with a pause after one that could not be accepted: with no descriptor left the next fails at once too.
+fn unhurried<S, C>(incoming: S) -> impl Stream<Item = io::Result<C>>
+where
+    S: Stream<Item = io::Result<C>>,
+{
+    incoming.then(|accepted| async {
+        if let Err(error) = &accepted {
+            tracing::warn!(%error, "a connection cannot be accepted");
+            tokio::time::sleep(ACCEPT_PAUSE).await;
+        }
+        accepted
+    })
+}
+
 fn builder(config: &Config) -> Result<Server, tonic::transport::Error> {
     let builder = Server::builder()
         .initial_stream_window_size(STREAM_WINDOW_BYTES)
@@ -182,6 +200,18 @@ fn builder(config: &Config) -> Result<Server, tonic::transport::Error> {
         None => Ok(builder),
         Some(tls) => builder.tls_config(tls_config(tls)),
     }
+}
+
+/// Whether the certificate and the key can be used.
+///
+/// # Errors
+/// Why not, in words.
+pub fn check_tls(tls: &Tls) -> Result<(), String> {
+    let checked = Server::builder().tls_config(tls_config(tls));
+    checked.map(drop).map_err(|error| match error.source() {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
+    })
 }
 
 fn tls_config(tls: &Tls) -> ServerTlsConfig {
@@ -213,8 +243,11 @@ async fn follow_readiness(context: Arc<Context>, reporter: HealthReporter) {
 /// Serves metrics as text over HTTP, one request a connection, until the task is dropped.
 pub async fn serve_metrics(context: Arc<Context>, listener: TcpListener) {
     let mut incoming = TcpListenerStream::new(listener);
-    while let Some(accepted) = tokio_stream::StreamExt::next(&mut incoming).await {
-        let Ok(stream) = accepted else { continue };
+    while let Some(accepted) = incoming.next().await {
+        let Ok(stream) = accepted else {
+            tokio::time::sleep(ACCEPT_PAUSE).await;
+            continue;
+        };
         let answered = tokio::time::timeout(Duration::from_secs(5), answer_metrics(&context, stream)).await;
         if !matches!(answered, Ok(Ok(()))) {
             tracing::debug!("a metrics request was not answered");

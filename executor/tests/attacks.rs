@@ -405,7 +405,7 @@ async fn the_stripper_is_hostile_too() {
         assert_eq!((detail.as_str(), found.starts_with(message)), ("syntax", true), "{script}: {found}");
     }
     assert_eq!(executor.outcome("//strip:hint\ndone").await.hints.len(), 8);
-    for garbled in ["//strip:garbage", "//strip:wrong"] {
+    for garbled in ["//strip:garbage", "//strip:wrong", "//strip:stall"] {
         let refused = executor.run(garbled).await.finish().await.expect_err("no outcome");
         assert_eq!(refused.code(), tonic::Code::Unavailable);
     }

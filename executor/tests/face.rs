@@ -165,7 +165,7 @@ async fn metrics_are_served_on_loopback() {
     assert!(metrics.starts_with("HTTP/1.1 200 OK"));
     assert!(metrics.contains("codemode_executor_runs_total{outcome=\"completed\"} 1"), "{metrics}");
     assert!(metrics.contains("codemode_executor_runs_total{outcome=\"exit\"} 1"));
-    assert!(metrics.contains("codemode_executor_children 3"), "{metrics}");
+    assert!(metrics.contains("codemode_executor_children 4"), "{metrics}");
     assert!(get("/other").starts_with("HTTP/1.1 404"));
 }
 

@@ -107,7 +107,7 @@ async fn abort_ends_a_run_with_its_reason_alone() {
 
 #[tokio::test]
 async fn cancelling_at_every_point_leaves_nothing_112() {
-    let executor = Executor::start(&["--concurrent-runs-max", "2"]);
+    let executor = Executor::start(&["--concurrent-runs-max", "2", "--strip-ms", "100"]);
     let scripts = [
         "spin 60000",
         "sleep 60000",
@@ -115,6 +115,7 @@ async fn cancelling_at_every_point_leaves_nothing_112() {
         "repeat 1000000 log \"x\"",
         "blob 5000000",
         "//strip:slow",
+        "//strip:stall",
     ];
     for script in scripts {
         for delay in [0, 1, 2, 4, 8, 30] {
@@ -386,7 +387,7 @@ async fn the_executors_death_is_everybodys_death_109_110() {
     // The spawner thread is the parent; that worker threads come and go kills nobody.
     tokio::time::sleep(Duration::from_millis(100)).await;
     let children = executor.children();
-    assert!(children.len() >= 4, "two zygotes, a stripper, a run");
+    assert!(children.len() >= 5, "two zygotes, two that strip, a run");
     executor.child.kill().unwrap();
     executor.child.wait().unwrap();
     assert_gone(&children);

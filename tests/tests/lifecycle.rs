@@ -15,8 +15,10 @@ use nix::unistd::Pid;
 /// How long something that ends at once may take on a busy machine.
 const SOON: Duration = Duration::from_secs(10);
 
+/// A run's process is told from the others by not having been there before; tests of those made ahead ask for them.
 async fn executor(configuration: &str) -> Executor {
-    let table = toml::from_str(configuration).expect("a configuration");
+    let mut table: toml::Table = toml::from_str(configuration).expect("a configuration");
+    table.entry("processes_ahead").or_insert(toml::Value::Integer(0));
     Executor::start(&table).await.expect("an executor starts")
 }
 
@@ -24,14 +26,14 @@ fn program(text: &str, engine: &str) -> v1::StartRun {
     v1::StartRun { engine: engine.to_owned(), ..start(text, &["wait"]) }
 }
 
-/// Its descendants once nothing runs: zygotes, spare ones, the stripping process.
+/// Its descendants once nothing runs: zygotes, spare ones, the stripping processes.
 async fn at_rest(executor: &Executor) -> HashSet<i32> {
     let engines = executor.engines().await.expect("engines");
     for engine in &engines {
         run_to_end(executor, program("return 1", engine)).await;
     }
-    // Two runners for each engine, of which one may still have to be started on a busy machine, and the stripping process.
-    let wanted = 2 * engines.len() + 1;
+    // Two zygotes for each engine, of which one may still have to be started on a busy machine, and two that strip.
+    let wanted = 2 * engines.len() + 2;
     process::eventually(SOON, || process::descendants(executor.pid()).len() >= wanted).await;
     settled(executor).await
 }

@@ -127,7 +127,7 @@ fn strip(engine: Engine) -> ! {
     let mut buffer = [0_u8; 256];
     let len = nix::unistd::read(stream, &mut buffer).expect("a boot request");
     let boot = BootRequest::decode(&buffer[..len]).expect("a boot request");
-    let request = ForkRequest { nonce: [0; 16], cpu_seconds: 60, data_bytes: 256 << 20 };
+    let request = ForkRequest { nonce: [0; 16], cpu_seconds: 60, data_bytes: 256 << 20, ahead: false };
     match codemode_lockdown::confine_zygote(&boot, engine, Role::Strip).and_then(|confined| confined.seal()) {
         Ok(sealed) => child(sealed, None, &request),
         Err(StepError { step, errno }) => {

@@ -103,7 +103,7 @@ impl Hierarchy {
     /// The file that refused. A group that was made is removed again.
     pub fn create(&self, name: &str, memory_bytes: u64) -> Result<RunGroup, CgroupError> {
         let path = self.root.join(name);
-        make(&path).map_err(|source| CgroupError::File { path: path.clone(), source })?;
+        make_anew(&path).map_err(|source| CgroupError::File { path: path.clone(), source })?;
         let group = RunGroup { path };
         let limited = group
             .write("memory.max", &memory_bytes.to_string())
@@ -176,6 +176,17 @@ impl RunGroup {
 
     fn write_if_there(&self, file: &str, value: &str) -> Result<(), CgroupError> {
         if self.path.join(file).exists() { self.write(file, value) } else { Ok(()) }
+    }
+}
+
+/// One of that name was left by an executor that was killed: its counts are not this run's.
+fn make_anew(path: &Path) -> io::Result<()> {
+    match fs::create_dir(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            fs::remove_dir(path)?;
+            fs::create_dir(path)
+        }
+        other => other,
     }
 }
 

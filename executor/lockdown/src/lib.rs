@@ -40,4 +40,5 @@ pub use engine::{Engine, Role};
 pub use error::StepError;
 pub use fds::{CONTROL_FD, MAPS_FD, RUN_FD, claim_control, claim_stream, run_socket};
 pub use probe::probe;
+pub use sys::exit_now;
 pub use zygote::{Confined, Fork, Sealed, confine_zygote};

@@ -189,8 +189,8 @@ pub(crate) fn fork() -> Result<Cloned, Errno> {
     Ok(if pid == 0 { Cloned::Child } else { Cloned::Parent(pid as i32) })
 }
 
-/// Ends the process at once: no destructors, no exit handlers, no flushing.
-pub(crate) fn exit_now(code: i32) -> ! {
+/// Ends the process at once: no destructors, no exit handlers, no flushing. A forked child must run none of its zygote's.
+pub fn exit_now(code: i32) -> ! {
     // SAFETY: always allowed.
     unsafe { libc::_exit(code) }
 }

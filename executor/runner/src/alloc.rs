@@ -7,10 +7,8 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use codemode_lockdown::RUN_FD;
-
-use crate::heap::EXIT_HEAP;
-use crate::sys::exit_now;
+use codemode_lockdown::{RUN_FD, exit_now};
+use codemode_wire::exit;
 
 /// Bytes of a `HeapExhausted` frame: header, used, limit. The test below holds it to the wire's encoding.
 const FRAME_BYTES: usize = 21;
@@ -59,7 +57,7 @@ fn exhausted(bytes: u64, cap: u64) -> ! {
     let frame = frame(bytes, cap);
     // SAFETY: the buffer lives across the call and is as long as said. If the write fails, the exit code tells.
     unsafe { libc::write(RUN_FD, frame.as_ptr().cast(), frame.len()) };
-    exit_now(EXIT_HEAP)
+    exit_now(exit::HEAP)
 }
 
 // SAFETY: every method hands its arguments on to the system's allocator unchanged, under the caller's own guarantees,

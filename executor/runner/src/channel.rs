@@ -5,18 +5,13 @@
 
 use std::os::fd::BorrowedFd;
 
+use codemode_lockdown::exit_now;
 use codemode_wire::message::{ChildFrame, HostFrame};
-use codemode_wire::{Decoder, Frame};
+use codemode_wire::{Decoder, Frame, exit};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::{read, write};
 
-use crate::sys::exit_now;
-
-/// Exit code when the executor closed the socket.
-const EXIT_EXECUTOR_GONE: i32 = 3;
-/// Exit code when the executor sent what cannot be read.
-const EXIT_BROKEN_HOST_FRAME: i32 = 4;
 /// Bytes read at once, at first: each fresh page costs a run a fault.
 const READ_CHUNK_BYTES: usize = 4 * 1024;
 /// Bytes read at once, at most.
@@ -46,7 +41,7 @@ impl Channel {
     pub(crate) fn settle(&mut self, frame: &ChildFrame<'_>) {
         self.send(frame);
         if self.socket.is_some() {
-            exit_now(0);
+            exit_now(exit::DONE);
         }
     }
 
@@ -69,7 +64,7 @@ impl Channel {
             match write(socket, bytes) {
                 Ok(count) => bytes = bytes.get(count..).unwrap_or_default(),
                 Err(Errno::EINTR) => {}
-                Err(_) => exit_now(EXIT_EXECUTOR_GONE),
+                Err(_) => exit_now(exit::EXECUTOR_GONE),
             }
         }
     }
@@ -79,7 +74,7 @@ impl Channel {
         while let Some(frame) = self.next_frame() {
             match HostFrame::decode(frame) {
                 Ok(message) => handle(message),
-                Err(_) => exit_now(EXIT_BROKEN_HOST_FRAME),
+                Err(_) => exit_now(exit::BROKEN_HOST_FRAME),
             }
         }
     }
@@ -88,8 +83,15 @@ impl Channel {
     pub(crate) fn next_frame(&mut self) -> Option<Frame<'_>> {
         match self.decoder.next_frame() {
             Ok(frame) => frame,
-            Err(_) => exit_now(EXIT_BROKEN_HOST_FRAME),
+            Err(_) => exit_now(exit::BROKEN_HOST_FRAME),
         }
+    }
+
+    /// Whether bytes arrive within that many milliseconds. Reads none.
+    pub(crate) fn has_input_within(&self, timeout_ms: u16) -> bool {
+        let Some(socket) = self.socket else { return false };
+        // An error shows again in the wait for the program.
+        poll(&mut [PollFd::new(socket, PollFlags::POLLIN)], timeout_ms).is_ok_and(|ready| ready > 0)
     }
 
     /// Waits until bytes arrive or `timeout_ms` is over (negative: for ever) and reads what is there.
@@ -100,7 +102,7 @@ impl Channel {
         match poll(&mut fds, timeout) {
             Ok(0) | Err(Errno::EINTR) => {}
             Ok(_) => self.read_some(),
-            Err(_) => exit_now(EXIT_EXECUTOR_GONE),
+            Err(_) => exit_now(exit::EXECUTOR_GONE),
         }
     }
 
@@ -112,10 +114,10 @@ impl Channel {
         let filled = buffer.len();
         buffer.resize(filled + chunk_bytes, 0);
         let count = match read(socket, &mut buffer[filled..]) {
-            Ok(0) => exit_now(EXIT_EXECUTOR_GONE),
+            Ok(0) => exit_now(exit::EXECUTOR_GONE),
             Ok(count) => count,
             Err(Errno::EINTR) => 0,
-            Err(_) => exit_now(EXIT_EXECUTOR_GONE),
+            Err(_) => exit_now(exit::EXECUTOR_GONE),
         };
         buffer.truncate(filled + count);
         // A full chunk announces more: large payloads are worth large reads, small ones fresh pages are not.

@@ -5,18 +5,16 @@
 
 use deno_core::{JsRuntime, OpState, v8};
 
+use codemode_lockdown::exit_now;
+use codemode_wire::exit;
 use codemode_wire::message::ChildFrame;
 
 use crate::alloc::{report_exhausted, report_exhaustion_of};
 use crate::channel::Channel;
-use crate::sys::exit_now;
 
 /// Heap limit that the engine boots with, bytes. Kept small: a run's own cap is reached by raising it once, since
 /// engines let a limit be raised after boot and not be lowered.
 pub(crate) const HEAP_INITIAL_BYTES: usize = 16 << 20;
-
-/// Exit code after the heap frame.
-pub(crate) const EXIT_HEAP: i32 = 6;
 
 /// The cap of this process's run, bytes, in the op state.
 struct Cap(u64);
@@ -43,7 +41,7 @@ fn arm(runtime: &mut JsRuntime, limit: usize) {
         if let Ok(mut state) = state.try_borrow_mut() {
             report(&mut state);
         }
-        exit_now(EXIT_HEAP)
+        exit_now(exit::HEAP)
     });
 }
 
@@ -51,7 +49,6 @@ fn arm(runtime: &mut JsRuntime, limit: usize) {
 /// to set the limit after boot.
 #[cfg(not(feature = "v8"))]
 fn arm(runtime: &mut JsRuntime, limit: usize) {
-    report_panics_of_exhaustion(runtime.v8_isolate());
     runtime.add_near_heap_limit_callback(|current, _initial| current);
     runtime.remove_near_heap_limit_callback(limit);
 }
@@ -62,16 +59,17 @@ extern "C" fn gave_up(_location: *const std::ffi::c_char, _details: &v8::OomDeta
     report_exhausted()
 }
 
-/// Callers of the facade panic where the engine, out of memory, hands them nothing: then the heap is what failed.
-#[cfg(not(feature = "v8"))]
-fn report_panics_of_exhaustion(isolate: &mut v8::Isolate) {
-    let handle = isolate.thread_safe_handle();
+/// The engine's callers panic where it, out of heap or of stack, hands them nothing, and a panic inside a callback of
+/// the engine would abort. With an exhausted heap that is what failed; else the exit code says that the engine gave up.
+pub(crate) fn end_by_panics(runtime: &mut JsRuntime) {
+    let handle = runtime.v8_isolate().thread_safe_handle();
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         if handle.is_execution_terminating() {
             report_exhausted();
         }
         usual(panic);
+        exit_now(exit::PANIC);
     }));
 }
 
@@ -89,5 +87,5 @@ fn report(state: &mut OpState) -> ! {
     if let Some(channel) = state.try_borrow_mut::<Channel>() {
         channel.send(&ChildFrame::HeapExhausted { used: limit, limit });
     }
-    exit_now(EXIT_HEAP)
+    exit_now(exit::HEAP)
 }

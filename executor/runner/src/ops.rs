@@ -3,12 +3,13 @@
 
 use std::time::Duration;
 
+use codemode_lockdown::exit_now;
+use codemode_wire::exit;
 use codemode_wire::message::{ChildFailureKind, ChildFrame};
 use deno_core::{OpDecl, OpState, op2, v8};
 use nix::time::{ClockId, clock_gettime};
 
 use crate::channel::Channel;
-use crate::sys::exit_now;
 
 /// Ops of deno_core and deno_web that stay: pure functions on values, and what the loaded scripts call. Anything
 /// not on this list is replaced by a function that throws.
@@ -174,14 +175,11 @@ fn op_codemode_now() -> f64 {
     clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(0.0, |now| Duration::from(now).as_secs_f64() * 1e3)
 }
 
-/// Exit code when the kernel gives no random bytes.
-const EXIT_NO_RANDOM: i32 = 5;
-
 /// Fills `bytes` from the kernel's generator: what the engine seeded is the same in every fork.
 #[op2(fast)]
 fn op_codemode_random(#[buffer] bytes: &mut [u8]) {
     if getrandom::fill(bytes).is_err() {
-        exit_now(EXIT_NO_RANDOM);
+        exit_now(exit::NO_RANDOM);
     }
 }
 

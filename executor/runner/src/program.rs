@@ -3,6 +3,8 @@
 //! Owns the loop: microtasks, timers, replies, and the wait between them. It never returns; the ops that settle a
 //! run end the process.
 
+use codemode_lockdown::exit_now;
+use codemode_wire::exit;
 use codemode_wire::message::{ChildFailureKind, ChildFrame, HostFrame, NamespaceTable, ProgramSpec, Shape};
 use deno_core::v8;
 use serde_json::json;
@@ -11,12 +13,7 @@ use crate::channel::Channel;
 use crate::engine::{Engine, Trusted};
 use crate::heap;
 use crate::ops::ProgramText;
-use crate::sys::exit_now;
 
-/// Exit code when a second program arrives, or a reply before the first.
-const EXIT_PROTOCOL: i32 = 7;
-/// Exit code when the engine fails under the boot script's own functions.
-const EXIT_TRUSTED_FAILED: i32 = 8;
 /// `tick`: no call is pending and no timer armed.
 const STALLED: f64 = -2.0;
 
@@ -33,6 +30,7 @@ enum Arrival {
 pub(crate) fn run(mut engine: Engine, mut channel: Channel) -> ! {
     let spec = await_program(&mut channel);
     engine.runtime.op_state().borrow_mut().put(channel);
+    heap::end_by_panics(&mut engine.runtime);
     heap::cap(&mut engine.runtime, spec.heap_bytes);
     let (program, values) = compile(&mut engine, &spec);
     start(&mut engine, &program, &values);
@@ -51,28 +49,27 @@ console.log(`rehearsed ${page.items.length}`, { a, b });\n\
 try { null.x; } catch (error) { console.log(error.stack); }\n\
 return { items: page.items.map((item) => item.id), ok: true, none: null };\n";
 
+/// A program that touches what every program touches.
+const WARM_UP: &str = "return 1;\n";
+
+/// Runs a trusted program to nowhere in a process that no run waits for: it takes the page faults that every program
+/// takes.
+pub(crate) fn warm_up(engine: &mut Engine) {
+    let state = engine.runtime.op_state();
+    state.borrow_mut().put(Channel::rehearsal());
+    let (program, values) = compile(engine, &trusted_spec(WARM_UP));
+    start(engine, &program, &values);
+    microtasks_and_timers(engine);
+    state.borrow_mut().take::<Channel>();
+}
+
 /// Runs a trusted program to nowhere in the zygote, so that its children find everything compiled and resolved.
 ///
 /// The last run of the zygote's own: `prepare` starts every run from nothing.
 pub(crate) fn rehearse(engine: &mut Engine) {
     let state = engine.runtime.op_state();
     state.borrow_mut().put(Channel::rehearsal());
-    let spec = ProgramSpec {
-        source: REHEARSAL.to_owned(),
-        shape: Shape::Body,
-        namespaces: vec![NamespaceTable {
-            global: "tools".to_owned(),
-            functions: vec!["rehearse".to_owned()],
-            error_class: Some(("ToolCallError".to_owned(), "toolName".to_owned())),
-        }],
-        output_bytes: 1 << 20,
-        heap_bytes: 0,
-        argument_bytes_max: 1 << 20,
-        log_entry_bytes_max: 1 << 20,
-        undefined_omit: false,
-        seed: [0; 32],
-    };
-    let (program, values) = compile(engine, &spec);
+    let (program, values) = compile(engine, &trusted_spec(REHEARSAL));
     start(engine, &program, &values);
     let page = || "{\"items\":[{\"id\":1},{\"id\":\"b\"}]}".to_owned();
     for arrivals in [
@@ -88,12 +85,31 @@ pub(crate) fn rehearse(engine: &mut Engine) {
     state.borrow_mut().take::<Channel>();
 }
 
+/// A program of ours, with one tool.
+fn trusted_spec(source: &str) -> ProgramSpec {
+    ProgramSpec {
+        source: source.to_owned(),
+        shape: Shape::Body,
+        namespaces: vec![NamespaceTable {
+            global: "tools".to_owned(),
+            functions: vec!["rehearse".to_owned()],
+            error_class: Some(("ToolCallError".to_owned(), "toolName".to_owned())),
+        }],
+        output_bytes: 1 << 20,
+        heap_bytes: 0,
+        argument_bytes_max: 1 << 20,
+        log_entry_bytes_max: 1 << 20,
+        undefined_omit: false,
+        seed: [0; 16],
+    }
+}
+
 fn await_program(channel: &mut Channel) -> ProgramSpec {
     let mut program = None;
     loop {
         channel.drain(|frame| match frame {
             HostFrame::Program(spec) if program.is_none() => program = Some(spec),
-            _ => exit_now(EXIT_PROTOCOL),
+            _ => exit_now(exit::PROTOCOL),
         });
         if let Some(spec) = program.take() {
             return spec;
@@ -135,11 +151,8 @@ fn parameters(spec: &ProgramSpec) -> String {
             })
         })
         .collect();
-    let seed: Vec<u32> = spec
-        .seed
-        .chunks_exact(8)
-        .filter_map(|chunk| chunk.first_chunk::<4>().map(|word| u32::from_le_bytes(*word) | 1))
-        .collect();
+    let words = spec.seed.as_chunks::<4>().0;
+    let seed: Vec<u32> = words.iter().map(|word| u32::from_le_bytes(*word)).collect();
     json!({
         "namespaces": namespaces,
         "outputBytes": spec.output_bytes,
@@ -156,10 +169,10 @@ fn compile(engine: &mut Engine, spec: &ProgramSpec) -> (v8::Global<v8::Value>, v
     let Engine { runtime, trusted, .. } = engine;
     let state = runtime.op_state();
     deno_core::scope!(scope, runtime);
-    let Some(text) = v8::String::new(scope, &parameters(spec)) else { exit_now(EXIT_TRUSTED_FAILED) };
+    let Some(text) = v8::String::new(scope, &parameters(spec)) else { exit_now(exit::TRUSTED_FAILED) };
     let prepare = v8::Local::new(scope, &trusted.prepare);
     let Some(values) = call_trusted(scope, trusted, prepare, &[text.into()]) else {
-        exit_now(EXIT_TRUSTED_FAILED)
+        exit_now(exit::TRUSTED_FAILED)
     };
     match compile_text(scope, &wrap(spec)) {
         Ok(program) => (v8::Global::new(scope, program), v8::Global::new(scope, values)),
@@ -172,7 +185,7 @@ fn compile(engine: &mut Engine, spec: &ProgramSpec) -> (v8::Global<v8::Value>, v
                 line: failure.line,
                 column: failure.column,
             });
-            exit_now(EXIT_TRUSTED_FAILED)
+            exit_now(exit::TRUSTED_FAILED)
         }
     }
 }
@@ -256,7 +269,7 @@ fn call_trusted<'s>(
         scope.reset();
         let fail_with = v8::Local::new(scope, &trusted.fail_with);
         fail_with.call(scope, undefined, &[exception]);
-        exit_now(EXIT_TRUSTED_FAILED);
+        exit_now(exit::TRUSTED_FAILED);
     }
     answer
 }
@@ -310,10 +323,10 @@ fn arrivals(state: &std::rc::Rc<std::cell::RefCell<deno_core::OpState>>, timeout
     channel.drain(|frame| match frame {
         HostFrame::Reply { id, value } => match std::str::from_utf8(value) {
             Ok(text) => arrivals.push(Arrival::Value(id, text.to_owned())),
-            Err(_) => exit_now(EXIT_PROTOCOL),
+            Err(_) => exit_now(exit::PROTOCOL),
         },
         HostFrame::ReplyError { id, message } => arrivals.push(Arrival::Failure(id, message.to_owned())),
-        HostFrame::Program(_) => exit_now(EXIT_PROTOCOL),
+        HostFrame::Program(_) => exit_now(exit::PROTOCOL),
     });
     arrivals
 }
@@ -328,7 +341,7 @@ fn deliver(engine: &mut Engine, arrivals: Vec<Arrival>) {
             Arrival::Value(id, text) => (&trusted.deliver, *id, text),
             Arrival::Failure(id, message) => (&trusted.deliver_error, *id, message),
         };
-        let Some(text) = v8::String::new(scope, text) else { exit_now(EXIT_TRUSTED_FAILED) };
+        let Some(text) = v8::String::new(scope, text) else { exit_now(exit::TRUSTED_FAILED) };
         #[expect(clippy::cast_precision_loss, reason = "ids count calls, far below 2^53")]
         let id = v8::Number::new(scope, id as f64);
         let function = v8::Local::new(scope, function);

@@ -3,18 +3,15 @@
 //! The parser can overflow its stack on a hostile program. Then this process dies and the executor starts another;
 //! what it was working on is the program that killed it.
 
-use codemode_lockdown::{ChildPlan, Engine, Role, claim_stream, confine_zygote};
+use codemode_lockdown::{ChildPlan, Engine, Role, claim_stream, confine_zygote, exit_now};
 use codemode_strip::{StripResult, strip};
 use codemode_wire::control::BootRequest;
-use codemode_wire::strip::{StripAnswer, StripRequest};
+use codemode_wire::exit;
+use codemode_wire::limits::WIRE_VERSION;
+use codemode_wire::strip::{StripAnswer, StripHello, StripRequest};
 
 use crate::channel::Channel;
-use crate::sys::exit_now;
 
-/// Exit code when the stream carries what cannot be read.
-const EXIT_STREAM: i32 = 10;
-/// Exit code when a step of the lockdown failed.
-const EXIT_LOCKDOWN: i32 = 9;
 /// Largest frame until the boot request says another, bytes.
 const BOOT_FRAME_BYTES_MAX: u32 = 64 * 1024;
 /// Memory that stripping may take above what the process starts with, bytes.
@@ -22,7 +19,7 @@ const DATA_BYTES: u64 = 1 << 30;
 
 /// Serves the stream until it ends.
 pub(crate) fn run() -> ! {
-    let Ok(stream) = claim_stream() else { exit_now(EXIT_STREAM) };
+    let Ok(stream) = claim_stream() else { exit_now(exit::CONTROL) };
     let mut channel = Channel::new(stream, BOOT_FRAME_BYTES_MAX);
     let boot = receive_boot(&mut channel);
     codemode_strip::warm_up();
@@ -31,8 +28,16 @@ pub(crate) fn run() -> ! {
     let locked = confine_zygote(&boot, Engine::Quickjs, Role::Strip)
         .and_then(|confined| confined.seal())
         .and_then(|sealed| sealed.confine_child(None, &plan));
-    if locked.is_err() {
-        exit_now(EXIT_LOCKDOWN);
+    match locked {
+        Ok(locked) => {
+            let hello = StripHello::Ready { version: WIRE_VERSION, layers: locked.layers() };
+            channel.send_bytes(&hello.encode());
+        }
+        Err(error) => {
+            let fault = StripHello::Fault { step: error.step.to_owned(), errno: error.errno };
+            channel.send_bytes(&fault.encode());
+            exit_now(exit::FAULT);
+        }
     }
     channel.set_frame_bytes_max(boot.frame_bytes_max);
     loop {
@@ -44,7 +49,7 @@ pub(crate) fn run() -> ! {
 fn receive_boot(channel: &mut Channel) -> BootRequest {
     loop {
         if let Some(frame) = channel.next_frame() {
-            return BootRequest::from_frame(frame).unwrap_or_else(|_| exit_now(EXIT_STREAM));
+            return BootRequest::from_frame(frame).unwrap_or_else(|_| exit_now(exit::CONTROL));
         }
         channel.read_some();
     }
@@ -53,7 +58,9 @@ fn receive_boot(channel: &mut Channel) -> BootRequest {
 fn answer_next(channel: &mut Channel) -> StripAnswer {
     loop {
         if let Some(frame) = channel.next_frame() {
-            let Ok(StripRequest { id, program }) = StripRequest::decode(frame) else { exit_now(EXIT_STREAM) };
+            let Ok(StripRequest { id, program }) = StripRequest::decode(frame) else {
+                exit_now(exit::CONTROL)
+            };
             return match strip(program) {
                 StripResult::Stripped { shape, source, hints } => {
                     StripAnswer::Stripped { id, shape, source, hints }

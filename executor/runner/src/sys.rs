@@ -1,4 +1,4 @@
-//! The runner's own raw calls: leaving at once, and making an engine's pages survive a fork.
+//! The runner's own raw calls: what an engine reads from its environment, and memory that is to be forked well.
 //!
 //! Everything that confines the process is in `codemode-lockdown`; nothing here does.
 #![expect(unsafe_code, reason = "raw calls without a safe wrapper; each block names its reason")]
@@ -6,13 +6,6 @@
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::BorrowedFd;
-
-/// Ends the process without destructors, exit handlers or buffered output: a forked child must run none of its
-/// zygote's.
-pub(crate) fn exit_now(code: i32) -> ! {
-    // SAFETY: `_exit` takes any number, touches no memory and does not return.
-    unsafe { libc::_exit(code) }
-}
 
 /// Sets what engines read from the environment, which is empty: for the quickjs facade no bytecode cache on disk (it
 /// would load what it finds there as code) and no WebAssembly interpreter; for both the time zone, UTC.
@@ -29,18 +22,51 @@ pub(crate) fn set_engine_environment() {
 /// engine's pages.
 ///
 /// # Errors
-/// If the list cannot be read.
+/// If the list cannot be read, or a mapping not be marked: a child would die of touching it.
 pub(crate) fn mark_forkable(maps: BorrowedFd<'_>) -> io::Result<()> {
     let mut list = File::from(maps.try_clone_to_owned()?);
     list.seek(SeekFrom::Start(0))?;
     let mut text = String::new();
     list.read_to_string(&mut text)?;
     for (from, to) in text.lines().filter_map(mapping) {
-        // SAFETY: the range is a mapping of this process; DOFORK changes no content and no protection. Kernel
-        // mappings (vvar, vsyscall) answer EINVAL, which is of no consequence.
-        unsafe { libc::madvise(from as *mut libc::c_void, to - from, libc::MADV_DOFORK) };
+        // SAFETY: the range is a mapping of this process; DOFORK changes no content and no protection.
+        let marked = unsafe { libc::madvise(from as *mut libc::c_void, to - from, libc::MADV_DOFORK) };
+        // The kernel's own (vvar, vsyscall) answer EINVAL and are never V8's.
+        match io::Error::last_os_error() {
+            error if marked != 0 && error.raw_os_error() != Some(libc::EINVAL) => return Err(error),
+            _ => {}
+        }
     }
     Ok(())
+}
+
+/// Sizes of blocks that holes in the C heap are filled with, bytes, the large ones first: powers of two, then every size
+/// that the allocator tells apart.
+fn hole_sizes() -> impl Iterator<Item = usize> {
+    let large = (10..=16).rev().map(|power| 1_usize << power);
+    large.chain((24..1024).step_by(16).collect::<Vec<_>>().into_iter().rev())
+}
+
+/// Fills the holes that booting left in the C heap, for good. What a forked child allocates is then new and side by
+/// side; out of the holes it would be strewn over pages that the child has to copy one by one.
+pub(crate) fn fill_heap_holes() {
+    // SAFETY: both only ask the allocator and the kernel; there is one thread.
+    let (info, end) = unsafe { (libc::mallinfo2(), libc::sbrk(0)) };
+    let holes_end = (end as usize).saturating_sub(info.keepcost);
+    for size in hole_sizes() {
+        loop {
+            // SAFETY: the block is never used, and freed below at most once.
+            let block = unsafe { libc::malloc(size) };
+            if block.is_null() {
+                return;
+            }
+            if block as usize >= holes_end {
+                // SAFETY: it was allocated just before and nothing points to it.
+                unsafe { libc::free(block) };
+                break;
+            }
+        }
+    }
 }
 
 /// First and last address of one line of `/proc/self/maps`.

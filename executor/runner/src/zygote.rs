@@ -7,9 +7,10 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 
 use codemode_lockdown::socket::{recv_packet, send_packet};
 use codemode_lockdown::{
-    ChildPlan, Fork, Role, Sealed, StepError, claim_control, confine_zygote, run_socket,
+    ChildPlan, Fork, Role, Sealed, StepError, claim_control, confine_zygote, exit_now, run_socket,
 };
 use codemode_wire::control::{BootRequest, ForkRequest, ZygoteFrame};
+use codemode_wire::exit;
 use codemode_wire::limits::{CONTROL_BYTES_MAX, WIRE_VERSION};
 use codemode_wire::message::ChildFrame;
 use nix::unistd::getpid;
@@ -19,14 +20,10 @@ use crate::engine::{self, Engine};
 use crate::ops::ENGINE;
 use crate::program;
 use crate::snapshot;
-use crate::sys::{exit_now, mark_forkable};
+use crate::sys::{fill_heap_holes, mark_forkable};
 
-/// Exit code when the executor closed the control socket: the ordinary end.
-const EXIT_DONE: i32 = 0;
-/// Exit code after a fault was reported.
-const EXIT_FAULT: i32 = 9;
-/// Exit code when the control socket cannot be used or carries what cannot be read.
-const EXIT_CONTROL: i32 = 10;
+/// How long a process that was made ahead waits for its program before it warms up, milliseconds.
+const WARM_UP_AFTER_MS: u16 = 10;
 
 /// A step that failed before there was anything to serve with.
 struct Fault {
@@ -42,7 +39,7 @@ impl From<StepError> for Fault {
 
 /// Serves the control socket until it ends; in the `once` role, until the first request.
 pub(crate) fn run(role: Role) -> ! {
-    let Ok(control) = claim_control() else { exit_now(EXIT_CONTROL) };
+    let Ok(control) = claim_control() else { exit_now(exit::CONTROL) };
     let boot = receive_boot(control);
     match prepare(role, &boot) {
         Ok((sealed, engine)) => {
@@ -51,17 +48,17 @@ pub(crate) fn run(role: Role) -> ! {
         }
         Err(Fault { step, errno }) => {
             send(control, &ZygoteFrame::Fault { step, errno });
-            exit_now(EXIT_FAULT)
+            exit_now(exit::FAULT)
         }
     }
 }
 
 fn receive_boot(control: BorrowedFd<'_>) -> BootRequest {
     let mut buffer = [0_u8; CONTROL_BYTES_MAX];
-    let Ok(packet) = recv_packet(control, &mut buffer) else { exit_now(EXIT_CONTROL) };
+    let Ok(packet) = recv_packet(control, &mut buffer) else { exit_now(exit::CONTROL) };
     match BootRequest::decode(&buffer[..packet.len]) {
         Ok(boot) if packet.fd.is_none() && packet.len > 0 => boot,
-        _ => exit_now(EXIT_CONTROL),
+        _ => exit_now(exit::CONTROL),
     }
 }
 
@@ -77,6 +74,9 @@ fn prepare(role: Role, boot: &BootRequest) -> Result<(Sealed, Engine), Fault> {
     // QuickJS compiles everything at boot; a rehearsal would only spread its reference counts over more pages.
     if role == Role::Zygote && kind.is_v8() {
         program::rehearse(&mut engine);
+    }
+    if role == Role::Zygote {
+        fill_heap_holes();
     }
     if let Some(maps) = confined.maps() {
         mark_forkable(maps).map_err(|error| Fault { step: format!("mark forkable: {error}"), errno: 0 })?;
@@ -100,7 +100,7 @@ fn announce(control: BorrowedFd<'_>, sealed: &Sealed, engine: &Engine, boot: &Bo
 
 fn send(control: BorrowedFd<'_>, frame: &ZygoteFrame) {
     if send_packet(control, &frame.encode()).is_err() {
-        exit_now(EXIT_CONTROL);
+        exit_now(exit::CONTROL);
     }
 }
 
@@ -124,19 +124,19 @@ fn serve(control: BorrowedFd<'_>, sealed: Sealed, engine: Engine, role: Role, fr
 fn receive_request(control: BorrowedFd<'_>) -> (ForkRequest, OwnedFd) {
     let mut buffer = [0_u8; CONTROL_BYTES_MAX];
     match recv_packet(control, &mut buffer) {
-        Ok(packet) if packet.len == 0 => exit_now(EXIT_DONE),
+        Ok(packet) if packet.len == 0 => exit_now(exit::DONE),
         Ok(packet) => match (ForkRequest::decode(&buffer[..packet.len]), packet.fd) {
             (Ok(request), Some(socket)) => (request, socket),
-            _ => exit_now(EXIT_CONTROL),
+            _ => exit_now(exit::CONTROL),
         },
-        Err(_) => exit_now(EXIT_CONTROL),
+        Err(_) => exit_now(exit::CONTROL),
     }
 }
 
 /// Finishes the lockdown of this process and runs the one program that it will ever see.
 fn become_run(
     sealed: Sealed,
-    engine: Engine,
+    mut engine: Engine,
     request: &ForkRequest,
     socket: OwnedFd,
     frame_bytes_max: u32,
@@ -150,11 +150,16 @@ fn become_run(
                 nonce: request.nonce,
                 layers: locked.layers(),
             });
+            // Not where runs come so fast that this one's is here already: they would wait for it, and for its share
+            // of the processor.
+            if request.ahead && !channel.has_input_within(WARM_UP_AFTER_MS) {
+                program::warm_up(&mut engine);
+            }
             program::run(engine, channel)
         }
         Err(error) => {
             channel.send(&ChildFrame::Fault { step: error.step, errno: error.errno });
-            exit_now(EXIT_FAULT)
+            exit_now(exit::FAULT)
         }
     }
 }

@@ -54,6 +54,8 @@ numbers! {
         "a spare stands ready, so rotation costs a boot of some 50 ms in the background";
     ROTATE_MS = "rotate_ms" "ms" 1_000 => DAY_MS, 600_000,
         "an idle executor renews its layouts as well";
+    PROCESSES_AHEAD = "processes_ahead" "processes" 0 => 64, 1,
+        "saves a run the fork and the lockdown for a megabyte of memory; more serve bursts";
     COMPUTE_MS = "compute_ms" "ms" 1 => DAY_MS, 60_000,
         "a minute of pure computing is far beyond what glue code needs";
     WALL_MS = "wall_ms" "ms" 1 => WALL_MS_MAX, 600_000,
@@ -157,6 +159,10 @@ pub struct Options {
     /// How long one zygote serves before a fresh one takes its place.
     #[arg(long, env = "CODEMODE_EXECUTOR_ROTATE_MS", value_name = "MS")]
     pub rotate_ms: Option<u64>,
+    /// Processes of each engine that are made before a run asks for one: forked, locked down, waiting for the one
+    /// program that each will ever get. 0 makes each when its run comes.
+    #[arg(long, env = "CODEMODE_EXECUTOR_PROCESSES_AHEAD", value_name = "PROCESSES")]
+    pub processes_ahead: Option<u64>,
     /// Budget and ceiling: CPU time of a run.
     #[arg(long, env = "CODEMODE_EXECUTOR_COMPUTE_MS", value_name = "MS")]
     pub compute_ms: Option<u64>,
@@ -225,7 +231,7 @@ pub struct Options {
     /// How long a run's process may take to lock itself down.
     #[arg(long, env = "CODEMODE_EXECUTOR_LOCKDOWN_MS", value_name = "MS")]
     pub lockdown_ms: Option<u64>,
-    /// How long erasing one program's types may take.
+    /// CPU time that erasing one program's types may take; elapsed, five times that.
     #[arg(long, env = "CODEMODE_EXECUTOR_STRIP_MS", value_name = "MS")]
     pub strip_ms: Option<u64>,
     /// Memory for stripped programs that are remembered.
@@ -277,7 +283,7 @@ impl Options {
         let over = self;
         prefer!(over, under:
             config listen allow_unauthenticated_network tls_cert tls_key tls_client_ca auth_token_file
-            metrics_listen engines default_engine runner_v8 runner_quickjs spawn rotate_runs rotate_ms compute_ms
+            metrics_listen engines default_engine runner_v8 runner_quickjs spawn rotate_runs rotate_ms processes_ahead compute_ms
             wall_ms output_bytes heap_bytes binding_calls pending_calls pending_argument_bytes log_entry_bytes
             program_bytes_max frame_bytes_max concurrent_runs_max queued_runs_max queue_ms_max required_layers
             layers_off jitless undefined uid drain_grace_ms boot_ms control_ms lockdown_ms strip_ms

@@ -3,6 +3,7 @@
 //! Everything here was decided by the kernel or by untrusted code: an exit code is a hint, a signal is a fact.
 
 use codemode_proto::detail::Detail;
+use codemode_wire::exit;
 
 use super::budget::Budgets;
 use crate::outcome::Failure;
@@ -27,7 +28,8 @@ pub fn attribute(exit: Exit, inside_frame: bool, cpu_ms: u64, budgets: &Budgets)
             Failure::new(Detail::Protocol, "protocol violation: the process exited inside a frame")
         }
         Exit::Code(code) => {
-            Failure::new(Detail::Exit, format!("worker exited with code {code} before completing"))
+            let meaning = exit::meaning(code).map(|meaning| format!(": {meaning}")).unwrap_or_default();
+            Failure::new(Detail::Exit, format!("worker exited with code {code} before completing{meaning}"))
         }
         Exit::Signal(libc::SIGSYS) => Failure::new(
             Detail::ForbiddenSyscall,

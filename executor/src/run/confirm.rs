@@ -90,7 +90,7 @@ mod tests {
             argument_bytes_max: 1,
             log_entry_bytes_max: 1,
             undefined_omit: false,
-            seed: [0; 32],
+            seed: [0; 16],
         };
         Unconfirmed::new(spec, [7; 16], EXPECTED).confirm(version, &[nonce; 16], layers).map(drop)
     }

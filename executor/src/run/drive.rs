@@ -294,6 +294,8 @@ impl<'a> Drive<'a> {
         let ended =
             process.reap().await.inspect_err(|error| tracing::error!(pid, %error, "cannot reap a run"));
         watch.lap(|phases| &mut phases.settle);
+        // What the caller takes to read the rest is not the run's.
+        let spent = watch.usage();
         let Core { context, spec, ledger, outbox, layers, .. } = core;
         if let (Terminal::Died { .. }, Ok(ended)) = (&terminal, &ended)
             && attribution::is_crash(ended.exit)
@@ -318,7 +320,7 @@ impl<'a> Drive<'a> {
             binding_calls: calls,
             output_bytes: settled.output_bytes,
             layers,
-            ..watch.usage()
+            ..spent
         };
         if let Ok(Ended { exit: Exit::Signal(signal), .. }) = ended {
             tracing::trace!(signal, "the process ended by a signal");

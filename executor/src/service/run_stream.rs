@@ -103,11 +103,10 @@ pub(super) async fn begin(
     let context = Arc::clone(context);
     let tracker = context.runs.clone();
     tracker.spawn(async move {
-        let run = AssertUnwindSafe(run::run(context, spec, inbound, sender));
+        let run = AssertUnwindSafe(run::run(context, spec, reserved, inbound, sender));
         if run.catch_unwind().await.is_err() {
             tracing::error!("a run panicked; its process is killed");
         }
-        drop(reserved);
     });
     let deadline = deadline.map(|deadline| Box::pin(tokio::time::sleep_until(deadline)));
     Ok(Responses { events, done: false, deadline })
@@ -117,7 +116,7 @@ async fn first(requests: &mut Streaming<RunRequest>) -> Result<StartRun, Status>
     let first = tokio::time::timeout(START_PATIENCE, requests.message()).await;
     let first =
         first.map_err(|_| Status::invalid_argument(format!("no `start` within {START_PATIENCE:?}")))?;
-    match first?.and_then(|request| request.message) {
+    match first.map_err(|status| status::of_stream(&status))?.and_then(|request| request.message) {
         Some(Message::Start(start)) => Ok(start),
         Some(Message::Reply(_)) => Err(Status::invalid_argument("the first message is `reply`, not `start`")),
         Some(Message::Abort(_)) => Err(Status::invalid_argument("the first message is `abort`, not `start`")),

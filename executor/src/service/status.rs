@@ -22,10 +22,15 @@ pub fn of_refusal(refusal: &Refusal) -> Status {
         Refusal::Capacity(_) => retry_later(Code::ResourceExhausted, refusal.to_string()),
         Refusal::Draining => draining(),
         Refusal::NoProcess(_) | Refusal::NoStripper(_) => retry_later(Code::Unavailable, chain(refusal)),
-        Refusal::Stream(status) => {
-            Status::new(status.code(), format!("the request stream broke: {}", status.message()))
-        }
+        Refusal::Stream(status) => of_stream(status),
     }
+}
+
+/// What a caller's broken stream is answered. What cannot be decoded tonic takes for a fault of its own.
+pub(crate) fn of_stream(status: &Status) -> Status {
+    let garbled = status.code() == Code::Internal && status.message().contains("decode Protobuf");
+    let code = if garbled { Code::InvalidArgument } else { status.code() };
+    Status::new(code, format!("the request stream broke: {}", status.message()))
 }
 
 /// The executor shuts down.
@@ -98,6 +103,12 @@ mod tests {
                 Code::Unavailable,
                 "the program cannot be prepared: the stripping process cannot be used",
                 true,
+            ),
+            (
+                Refusal::Stream(Box::new(Status::internal("failed to decode Protobuf message: x"))),
+                Code::InvalidArgument,
+                "the request stream broke: failed to decode Protobuf message: x",
+                false,
             ),
             (
                 Refusal::Stream(Box::new(Status::out_of_range("too long"))),

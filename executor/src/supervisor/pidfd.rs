@@ -8,6 +8,7 @@ use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
 use std::time::Duration;
 
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::wait::{Id, WaitPidFlag, waitid};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -54,6 +55,11 @@ pub(crate) fn check_child(fd: BorrowedFd<'_>) -> io::Result<()> {
 pub(crate) fn watch(fd: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
     // SAFETY: an OwnedFd answers one and the same open descriptor as long as it lives, and the AsyncFd owns it.
     Ok(unsafe { AsyncFd::register_with_interest(fd, interest) }?)
+}
+
+/// Whether the process has ended. What cannot be asked counts as ended.
+pub(crate) fn is_ended(fd: BorrowedFd<'_>) -> bool {
+    !matches!(poll(&mut [PollFd::new(fd, PollFlags::POLLIN)], PollTimeout::ZERO), Ok(0))
 }
 
 /// Sends SIGKILL. A process that has ended already, reaped or not, is no error.

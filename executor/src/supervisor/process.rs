@@ -17,6 +17,9 @@ use tokio::io::unix::AsyncFd;
 use super::groups;
 use super::pidfd::{self, Ended};
 
+/// Between two looks at a process that the reactor does not watch.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
+
 /// Process ids of the children that some [`Process`] answers for.
 static KNOWN: Mutex<Option<HashSet<i32>>> = Mutex::new(None);
 
@@ -80,12 +83,19 @@ impl Process {
         }
     }
 
+    /// Whether it has ended, as far as the kernel says at once.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.fd().map_or(true, |fd| pidfd::is_ended(fd.as_fd()))
+    }
+
     /// Waits until it has ended. Cancel-safe.
     pub(crate) async fn ended(&self) {
         let Ok(fd) = self.fd() else { return };
         if let Err(error) = fd.readable().await {
-            tracing::error!(pid = self.pid, %error, "cannot watch a child process");
-            std::future::pending::<()>().await;
+            tracing::error!(pid = self.pid, %error, "cannot watch a child process; it is looked at again and again");
+            while !self.has_ended() {
+                tokio::time::sleep(LOOK_AGAIN).await;
+            }
         }
     }
 
@@ -97,7 +107,12 @@ impl Process {
         self.forget();
         let mut ended = ended?;
         if let Some(group) = group {
-            ended.memory_killed = group.oom_kills().is_ok_and(|kills| kills > 0);
+            match group.oom_kills() {
+                Ok(kills) => ended.memory_killed = kills > 0,
+                Err(error) => {
+                    tracing::warn!(pid = self.pid, %error, "a control group's events cannot be read")
+                }
+            }
             if let Ok(Some(peak)) = group.memory_peak() {
                 ended.peak_memory_bytes = peak;
             }

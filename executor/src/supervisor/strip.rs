@@ -1,8 +1,10 @@
-//! The stripping process: erases types from programs, outside the executor and before any engine is involved.
+//! The stripping processes: they erase types from programs, outside the executor and before any engine is involved.
 //!
-//! A parser fed with hostile text may overflow its stack, loop or take all memory, so the process is locked down and
+//! A parser fed with hostile text may overflow its stack, loop or take all memory, so each process is locked down and
 //! expendable. Requests are pipelined and answered in order; so the program at the head is the one being worked on,
-//! and when the process dies or is too slow that program is to blame and the others are tried again.
+//! and when the process dies or has spent its time that program is to blame and the others are tried again.
+//!
+//! There are two: what is short never waits behind what is long ([`LONG_BYTES`]).
 
 use std::collections::VecDeque;
 use std::io;
@@ -11,17 +13,20 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use codemode_wire::control::BootRequest;
+use codemode_wire::limits::WIRE_VERSION;
 use codemode_wire::message::Shape;
-use codemode_wire::strip::{StripAnswer, StripRequest};
-use codemode_wire::{Decoder, FrameError};
+use codemode_wire::strip::{StripAnswer, StripHello, StripRequest};
+use codemode_wire::{Decoder, FrameError, LayerSet};
 use lru::LruCache;
 use parking_lot::Mutex;
 use tokio::io::Interest;
 use tokio::net::UnixStream;
 use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
 
 use super::outgoing::Outgoing;
-use super::process::Process;
+use super::process::{CpuClock, Process};
+use super::zygote::BootError;
 use super::{spawn, stderr};
 use crate::run::attribution::{Exit, is_crash};
 
@@ -35,6 +40,10 @@ const HINTS_MAX: usize = 8;
 const HINT_BYTES_MAX: usize = 1024;
 /// Bytes of a refusal's message that are kept.
 const MESSAGE_BYTES_MAX: usize = 64 * 1024;
+/// Programs from this length on have a stripping process of their own, bytes. Parsing a shorter one takes milliseconds.
+const LONG_BYTES: usize = 32 * 1024;
+/// Elapsed time that a program may take, in multiples of the CPU time that it may: on a busy machine a process waits.
+const ELAPSED_FACTOR: u32 = 5;
 /// Pause before the process is started again after it could not be.
 const RESTART_PAUSE: Duration = Duration::from_millis(200);
 /// What a cache entry costs beside its texts, bytes.
@@ -76,8 +85,11 @@ pub enum StripError {
 pub(crate) struct StripPlan {
     pub(crate) path: Arc<Path>,
     pub(crate) request: BootRequest,
-    /// For one program.
-    pub(crate) deadline: Duration,
+    /// Layers that it must confirm before it is given a program.
+    pub(crate) required: LayerSet,
+    pub(crate) boot_deadline: Duration,
+    /// CPU time for one program.
+    pub(crate) cpu: Duration,
     pub(crate) answer_bytes_max: u32,
     pub(crate) cache_bytes: usize,
 }
@@ -102,20 +114,27 @@ struct Job {
     suspect: bool,
 }
 
-/// Access to the stripping process.
+/// Access to the stripping processes.
 #[derive(Debug)]
 pub(crate) struct Stripper {
-    jobs: mpsc::Sender<Job>,
+    short: mpsc::Sender<Job>,
+    long: mpsc::Sender<Job>,
     cache: Arc<Mutex<Cache>>,
 }
 
 impl Stripper {
-    /// Starts the keeper of the process; the process itself comes with it.
-    pub(crate) fn start(plan: StripPlan, shutdown: tokio_util::sync::CancellationToken) -> (Self, Keeper) {
-        let (jobs, receiver) = mpsc::channel(QUEUED_MAX);
+    /// Starts the processes and their keepers.
+    ///
+    /// # Errors
+    /// A process does not come up, or lacks a required layer.
+    pub(crate) async fn start(
+        plan: &StripPlan,
+        stop: &CancellationToken,
+    ) -> Result<(Self, Vec<Keeper>), BootError> {
         let cache = Arc::new(Mutex::new(Cache::new(plan.cache_bytes)));
-        let keeper = tokio::spawn(keep(plan, receiver, shutdown, Arc::clone(&cache)));
-        (Self { jobs, cache }, keeper)
+        let (short, keeps_short) = lane(plan, stop, &cache).await?;
+        let (long, keeps_long) = lane(plan, stop, &cache).await?;
+        Ok((Self { short, long, cache }, vec![keeps_short, keeps_long]))
     }
 
     /// Strips a program, or remembers what came of it. Cancel-safe: a dropped request's answer is thrown away.
@@ -125,7 +144,8 @@ impl Stripper {
         }
         let (answer, answered) = oneshot::channel();
         let job = Job { program: Arc::clone(program), answer, suspect: false };
-        self.jobs.send(job).await.map_err(|_| StripError::Unusable)?;
+        let lane = if program.len() < LONG_BYTES { &self.short } else { &self.long };
+        lane.send(job).await.map_err(|_| StripError::Unusable)?;
         match answered.await.map_err(|_| StripError::Unusable)?? {
             Answer::Judged(stripped) => {
                 self.cache.lock().insert(program, &stripped);
@@ -139,6 +159,18 @@ impl Stripper {
 /// The keeper's task; it ends at shutdown, when the process is reaped.
 pub(crate) type Keeper = tokio::task::JoinHandle<()>;
 
+/// One process with the queue in front of it.
+async fn lane(
+    plan: &StripPlan,
+    stop: &CancellationToken,
+    cache: &Arc<Mutex<Cache>>,
+) -> Result<(mpsc::Sender<Job>, Keeper), BootError> {
+    let (jobs, receiver) = mpsc::channel(QUEUED_MAX);
+    let serving = Serving::start(plan, stop).await?;
+    let keeper = tokio::spawn(keep(plan.clone(), serving, receiver, stop.clone(), Arc::clone(cache)));
+    Ok((jobs, keeper))
+}
+
 /// A process and what it was asked.
 struct Serving {
     process: Process,
@@ -147,15 +179,28 @@ struct Serving {
     outgoing: Outgoing,
     asked: VecDeque<Job>,
     next_id: u64,
-    head_since: Instant,
+    head: Head,
+}
+
+/// What the program at the head may still take.
+#[derive(Clone, Copy, Debug)]
+struct Head {
+    /// When it came to the head.
+    since: Instant,
+    /// CPU time that the process had used by then.
+    cpu: Duration,
+    /// When its time could be spent at the earliest.
+    look: Instant,
 }
 
 /// Why a process no longer serves.
 enum End {
     /// It died, or its stream broke.
     Gone,
-    /// The program at the head took too long.
+    /// The program at the head has spent its CPU time.
     Slow,
+    /// The process does nothing, or gets no share of the machine.
+    Stalled,
     /// It broke its protocol.
     Violation(String),
     /// The executor shuts down.
@@ -164,40 +209,60 @@ enum End {
 
 async fn keep(
     plan: StripPlan,
+    mut serving: Serving,
     mut jobs: mpsc::Receiver<Job>,
-    stop: tokio_util::sync::CancellationToken,
+    stop: CancellationToken,
     cache: Arc<Mutex<Cache>>,
 ) {
-    let mut again: VecDeque<Job> = VecDeque::new();
     loop {
-        if stop.is_cancelled() {
+        let end = serving.serve(&plan, &mut jobs, &stop).await;
+        let Serving { process, asked, .. } = serving;
+        let again = bury(process, asked, &end).await;
+        // A process that was brought down may have been made to lie before; what it said is not believed any longer.
+        *cache.lock() = Cache::new(plan.cache_bytes);
+        if matches!(end, End::Shutdown) {
             return;
         }
-        let mut serving = match Serving::start(&plan, std::mem::take(&mut again)).await {
-            Ok(serving) => serving,
-            Err((error, waiting)) => {
-                tracing::error!(%error, "cannot start the stripping process");
-                fail(waiting);
+        let Some(next) = replace(&plan, again, &mut jobs, &stop).await else { return };
+        serving = next;
+    }
+}
+
+/// Another process, asked what is still to be answered. Tries until there is one; `None` at shutdown.
+async fn replace(
+    plan: &StripPlan,
+    mut again: VecDeque<Job>,
+    jobs: &mut mpsc::Receiver<Job>,
+    stop: &CancellationToken,
+) -> Option<Serving> {
+    while !stop.is_cancelled() {
+        match Serving::start(plan, stop).await {
+            Ok(mut serving) => {
+                for job in again {
+                    serving.ask(job);
+                }
+                return Some(serving);
+            }
+            Err(error) => {
+                report(&error);
+                fail(std::mem::take(&mut again));
                 tokio::select! {
-                    () = stop.cancelled() => return,
+                    () = stop.cancelled() => {}
                     () = tokio::time::sleep(RESTART_PAUSE) => {}
                 }
                 // Who queued meanwhile must not wait for ever.
                 while let Ok(job) = jobs.try_recv() {
                     let _ = job.answer.send(Err(StripError::Unusable));
                 }
-                continue;
             }
-        };
-        let end = serving.serve(&plan, &mut jobs, &stop).await;
-        let Serving { process, asked, .. } = serving;
-        again = bury(process, asked, &end).await;
-        // A process that was brought down may have been made to lie before; what it said is not believed any longer.
-        *cache.lock() = Cache::new(plan.cache_bytes);
-        if matches!(end, End::Shutdown) {
-            return;
         }
     }
+    fail(again);
+    None
+}
+
+fn report(error: &(dyn std::error::Error + 'static)) {
+    tracing::error!(error, "cannot start a stripping process");
 }
 
 fn fail(jobs: VecDeque<Job>) {
@@ -231,8 +296,11 @@ async fn bury(process: Process, mut asked: VecDeque<Job>, end: &End) -> VecDeque
         End::Gone | End::Shutdown if crashed || head.suspect => {
             refuse(head, "the program is nested too deeply to be parsed; make it flatter");
         }
-        // Ended from outside, perhaps: one more try tells.
-        End::Gone | End::Shutdown => {
+        End::Stalled if head.suspect => {
+            let _ = head.answer.send(Err(StripError::Unusable));
+        }
+        // Ended or held up from outside, perhaps: one more try tells.
+        End::Gone | End::Stalled | End::Shutdown => {
             head.suspect = true;
             asked.push_front(head);
         }
@@ -246,22 +314,32 @@ fn refuse(job: Job, message: &str) {
 }
 
 impl Serving {
-    /// Starts a process and asks it what is still to be answered.
-    async fn start(plan: &StripPlan, again: VecDeque<Job>) -> Result<Self, (io::Error, VecDeque<Job>)> {
-        match Self::launch(plan).await {
-            Ok((process, stream)) => {
-                let mut outgoing = Outgoing::default();
-                outgoing.push(plan.request.encode());
-                let decoder = Decoder::new(plan.answer_bytes_max);
-                let head_since = Instant::now();
-                let asked = VecDeque::new();
-                let mut serving = Self { process, stream, decoder, outgoing, asked, next_id: 0, head_since };
-                for job in again {
-                    serving.ask(job);
-                }
-                Ok(serving)
+    /// Starts a process and waits until it says that it is locked down.
+    async fn start(plan: &StripPlan, stop: &CancellationToken) -> Result<Self, BootError> {
+        let (process, stream) = Self::launch(plan)
+            .await
+            .map_err(|source| BootError::Spawn { path: plan.path.display().to_string(), source })?;
+        let mut outgoing = Outgoing::default();
+        outgoing.push(plan.request.encode());
+        let now = Instant::now();
+        let head = Head { since: now, cpu: Duration::ZERO, look: now };
+        let decoder = Decoder::new(plan.answer_bytes_max);
+        let mut serving =
+            Self { process, stream, decoder, outgoing, asked: VecDeque::new(), next_id: 0, head };
+        let greeted = tokio::select! {
+            () = stop.cancelled() => Err(BootError::Deadline(now.elapsed())),
+            greeted = tokio::time::timeout(plan.boot_deadline, serving.greeted(plan)) => {
+                greeted.unwrap_or(Err(BootError::Deadline(plan.boot_deadline)))
             }
-            Err(error) => Err((error, again)),
+        };
+        match greeted {
+            Ok(()) => Ok(serving),
+            Err(error) => {
+                serving.process.kill();
+                // It never served: how it ended tells nothing more.
+                let _ = serving.process.reap().await;
+                Err(error)
+            }
         }
     }
 
@@ -273,16 +351,72 @@ impl Serving {
         Ok((process, UnixStream::from_std(ours)?))
     }
 
+    /// Sends the boot request and judges the hello.
+    async fn greeted(&mut self, plan: &StripPlan) -> Result<(), BootError> {
+        while !self.outgoing.is_empty() {
+            self.stream.writable().await.map_err(BootError::Channel)?;
+            self.outgoing.flush(&self.stream).map_err(BootError::Channel)?;
+        }
+        let hello = loop {
+            self.stream.readable().await.map_err(BootError::Channel)?;
+            if self.read_some().is_some() {
+                return Err(BootError::Channel(io::ErrorKind::UnexpectedEof.into()));
+            }
+            let hello = self.decoder.next_frame().and_then(|frame| frame.map(StripHello::decode).transpose());
+            match hello {
+                Ok(Some(hello)) => break hello,
+                Ok(None) => {}
+                Err(error) => return Err(BootError::Garbled(error.to_string())),
+            }
+        };
+        match hello {
+            StripHello::Fault { step, errno } => Err(BootError::Fault { step, errno }),
+            StripHello::Ready { version, .. } if version != WIRE_VERSION => {
+                Err(BootError::Version { theirs: version })
+            }
+            StripHello::Ready { layers, .. } => {
+                let missing: Vec<_> =
+                    plan.required.minus(layers).iter().map(|layer| layer.to_string()).collect();
+                if missing.is_empty() { Ok(()) } else { Err(BootError::Layers(missing.join(", "))) }
+            }
+        }
+    }
+
     fn ask(&mut self, job: Job) {
         if job.answer.is_closed() {
             return;
         }
-        if self.asked.is_empty() {
-            self.head_since = Instant::now();
-        }
+        let first = self.asked.is_empty();
         let id = self.next_id + self.asked.len() as u64;
         self.outgoing.push(StripRequest { id, program: &job.program }.encode());
         self.asked.push_back(job);
+        if first {
+            self.begin_head();
+        }
+    }
+
+    /// The next program is at the head.
+    fn begin_head(&mut self) {
+        let since = Instant::now();
+        self.head = Head { since, cpu: self.cpu(), look: since };
+    }
+
+    fn cpu(&self) -> Duration {
+        self.process.cpu_clock().ok().and_then(CpuClock::read).unwrap_or_default()
+    }
+
+    /// Whether the program at the head has had its time; else when to look again. One thread cannot burn CPU time
+    /// faster than time goes by.
+    fn overdue(&mut self, plan: &StripPlan) -> Option<End> {
+        let used = self.cpu().saturating_sub(self.head.cpu);
+        if used >= plan.cpu {
+            return Some(End::Slow);
+        }
+        if self.head.since.elapsed() >= plan.cpu * ELAPSED_FACTOR {
+            return Some(End::Stalled);
+        }
+        self.head.look = Instant::now() + (plan.cpu - used).max(Duration::from_millis(1));
+        None
     }
 
     async fn serve(
@@ -296,7 +430,7 @@ impl Serving {
             let writable = self.outgoing.flush(&self.stream).is_ok() && !self.outgoing.is_empty();
             let interest =
                 if writable { Interest::READABLE | Interest::WRITABLE } else { Interest::READABLE };
-            let deadline = tokio::time::Instant::from_std(self.head_since + plan.deadline);
+            let look = tokio::time::Instant::from_std(self.head.look);
             tokio::select! {
                 biased;
                 () = stop.cancelled() => return End::Shutdown,
@@ -309,7 +443,11 @@ impl Serving {
                     Ok(_) => {}
                     Err(_) => return End::Gone,
                 },
-                () = tokio::time::sleep_until(deadline), if !self.asked.is_empty() => return End::Slow,
+                () = tokio::time::sleep_until(look), if !self.asked.is_empty() => {
+                    if let Some(end) = self.overdue(plan) {
+                        return end;
+                    }
+                }
                 job = jobs.recv(), if self.asked.len() < PIPELINED_MAX => match job {
                     Some(job) => self.ask(job),
                     None => return End::Shutdown,
@@ -318,14 +456,21 @@ impl Serving {
         }
     }
 
-    fn read(&mut self) -> Option<End> {
+    /// Reads what is there.
+    fn read_some(&mut self) -> Option<End> {
         let buffer = self.decoder.buffer();
         buffer.reserve(64 * 1024);
         match self.stream.try_read_buf(buffer) {
-            Ok(0) => return Some(End::Gone),
-            Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
-            Err(_) => return Some(End::Gone),
+            Ok(0) => Some(End::Gone),
+            Ok(_) => None,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
+            Err(_) => Some(End::Gone),
+        }
+    }
+
+    fn read(&mut self) -> Option<End> {
+        if let Some(end) = self.read_some() {
+            return Some(end);
         }
         loop {
             match self.next_answer() {
@@ -365,7 +510,9 @@ impl Serving {
             return Some(End::Violation("an answer to nothing".to_owned()));
         };
         self.next_id += 1;
-        self.head_since = Instant::now();
+        if !self.asked.is_empty() {
+            self.begin_head();
+        }
         let _ = job.answer.send(Ok(Answer::Judged(Arc::new(stripped))));
         None
     }

@@ -133,6 +133,9 @@ pub enum ForkError {
         #[source]
         source: codemode_lockdown::cgroup::CgroupError,
     },
+    /// A process that was made ahead said nothing in time.
+    #[error("it did not lock itself down in time")]
+    Silent,
     /// A local resource is missing.
     #[error("cannot make a channel")]
     Channel(#[from] io::Error),

@@ -46,7 +46,8 @@ pub(crate) fn command(folder: &Path, options: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_codemode-executor"));
     command.env_clear().arg("--listen").arg(format!("unix:{}", folder.join("x.sock").display()));
     command.arg("--runner-quickjs").arg(folder.join("codemode-runner-quickjs"));
-    command.args(["--engines", "quickjs", "--log-filter", "warn"]).args(options);
+    // A process that is there before its run looks like a run's; tests of just those ask for them.
+    command.args(["--engines", "quickjs", "--log-filter", "warn", "--processes-ahead", "0"]).args(options);
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     command
 }
@@ -103,7 +104,7 @@ impl Executor {
         children(self.pid())
     }
 
-    /// Run processes and zombies: all children but zygotes and the stripper.
+    /// Run processes and zombies: all children but zygotes and those that strip.
     pub(crate) fn run_processes(&self) -> usize {
         self.children().into_iter().filter(|pid| !is_keeper(*pid)).count()
     }
@@ -154,7 +155,7 @@ fn is_runner(pid: u32) -> bool {
     std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.starts_with(b"codemode-runner\0"))
 }
 
-/// Whether it is a zygote (it has a socket as descriptor 0) or the stripper, and not a run's process.
+/// Whether it is a zygote (it has a socket as descriptor 0) or strips, and not a run's process.
 fn is_keeper(pid: u32) -> bool {
     let role = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let threads = std::fs::read_link(format!("/proc/{pid}/fd/0"));

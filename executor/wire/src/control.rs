@@ -18,8 +18,6 @@ pub struct BootRequest {
     pub layers_off: LayerSet,
     /// Run V8 without its compiler, so that memory need never be executable. Means nothing to quickjs.
     pub jitless: bool,
-    /// Largest heap cap that a run may have, bytes.
-    pub heap_bytes_max: u64,
     /// Largest frame, bytes.
     pub frame_bytes_max: u32,
     /// User and group id to drop to where the runner starts as root.
@@ -35,6 +33,8 @@ pub struct ForkRequest {
     pub cpu_seconds: u32,
     /// `RLIMIT_DATA` above what the zygote itself uses, bytes.
     pub data_bytes: u64,
+    /// No run waits for it: it may warm up.
+    pub ahead: bool,
 }
 
 /// What a zygote answers.
@@ -106,9 +106,8 @@ impl BootRequest {
     /// The packet's bytes.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        let mut w = Writer::new(kind::BOOT, 24);
-        w.u32(self.layers_off.bits()).flag(self.jitless).u64(self.heap_bytes_max);
-        w.u32(self.frame_bytes_max).u32(self.uid);
+        let mut w = Writer::new(kind::BOOT, 16);
+        w.u32(self.layers_off.bits()).flag(self.jitless).u32(self.frame_bytes_max).u32(self.uid);
         w.finish()
     }
 
@@ -132,7 +131,6 @@ impl BootRequest {
         let request = Self {
             layers_off: LayerSet::from_bits(r.u32("layers_off")?),
             jitless: r.flag("jitless")?,
-            heap_bytes_max: r.u64("heap_bytes_max")?,
             frame_bytes_max: r.u32("frame_bytes_max")?,
             uid: r.u32("uid")?,
         };
@@ -145,8 +143,8 @@ impl ForkRequest {
     /// The packet's bytes.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        let mut w = Writer::new(kind::FORK, 28);
-        w.raw(&self.nonce).u32(self.cpu_seconds).u64(self.data_bytes);
+        let mut w = Writer::new(kind::FORK, 29);
+        w.raw(&self.nonce).u32(self.cpu_seconds).u64(self.data_bytes).flag(self.ahead);
         w.finish()
     }
 
@@ -164,6 +162,7 @@ impl ForkRequest {
                 nonce: r.array("nonce")?,
                 cpu_seconds: r.u32("cpu_seconds")?,
                 data_bytes: r.u64("data_bytes")?,
+                ahead: r.flag("ahead")?,
             };
             r.end()?;
             Ok(request)

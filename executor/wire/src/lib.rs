@@ -10,6 +10,7 @@
 
 pub mod codec;
 pub mod control;
+pub mod exit;
 pub mod json;
 pub mod layer;
 pub mod limits;

@@ -1,7 +1,7 @@
 //! Numbers that both ends of the wire rely on. What an operator may change is configuration and not here.
 
 /// Version of the wire. Both ends are built from one tree; a mismatch means a mixed installation.
-pub const WIRE_VERSION: u16 = 1;
+pub const WIRE_VERSION: u16 = 2;
 
 /// Bytes of a frame's header: `u32` little-endian length of the payload, then one byte of kind.
 pub const FRAME_HEADER_BYTES: usize = 5;

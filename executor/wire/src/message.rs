@@ -277,7 +277,7 @@ pub struct ProgramSpec {
     /// Whether `undefined` in values and arguments is left out instead of refused.
     pub undefined_omit: bool,
     /// Seed for what the fork duplicated.
-    pub seed: [u8; 32],
+    pub seed: [u8; 16],
 }
 
 /// A message to a run's process.

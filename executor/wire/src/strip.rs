@@ -1,7 +1,10 @@
-//! What the executor and the stripping process say to each other, on a stream socket, in frames of
-//! [`crate::codec`]: each [`StripRequest`] is answered by one [`StripAnswer`], in order.
+//! What the executor and a stripping process say to each other, on a stream socket, in frames of [`crate::codec`].
+//!
+//! The executor's first frame is a [`BootRequest`](crate::control::BootRequest), the process's first a [`StripHello`].
+//! After that each [`StripRequest`] is answered by one [`StripAnswer`], in order.
 
 use crate::codec::{Frame, FrameError, Reader, Writer};
+use crate::layer::LayerSet;
 use crate::message::Shape;
 
 /// Frame kind of a request.
@@ -10,6 +13,66 @@ const REQUEST: u8 = 1;
 const STRIPPED: u8 = 2;
 /// Frame kind of an answer that refuses.
 const REFUSED: u8 = 3;
+
+/// Frame kind of a hello.
+const HELLO: u8 = 4;
+/// Frame kind of a lockdown that failed.
+const FAULT: u8 = 5;
+
+/// A stripping process's first word, before it has seen a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StripHello {
+    /// It is locked down.
+    Ready {
+        /// [`crate::limits::WIRE_VERSION`] of the runner.
+        version: u16,
+        /// Layers in force.
+        layers: LayerSet,
+    },
+    /// A step of its lockdown failed; it is about to exit.
+    Fault {
+        /// The step.
+        step: String,
+        /// The error number.
+        errno: i32,
+    },
+}
+
+impl StripHello {
+    /// The frame's bytes.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        match self {
+            Self::Ready { version, layers } => {
+                let mut w = Writer::new(HELLO, 6);
+                w.u16(*version).u32(layers.bits());
+                w.finish()
+            }
+            Self::Fault { step, errno } => {
+                let mut w = Writer::new(FAULT, 64);
+                w.str(step).i32(*errno);
+                w.finish()
+            }
+        }
+    }
+
+    /// The hello in a frame.
+    ///
+    /// # Errors
+    /// Any [`FrameError`].
+    pub fn decode(frame: Frame<'_>) -> Result<Self, FrameError> {
+        let mut r = Reader::new(frame.payload);
+        let hello = match frame.kind {
+            HELLO => {
+                Self::Ready { version: r.u16("version")?, layers: LayerSet::from_bits(r.u32("layers")?) }
+            }
+            FAULT => Self::Fault { step: r.str("step")?.to_owned(), errno: r.i32("errno")? },
+            kind => return Err(FrameError::UnknownKind(kind)),
+        };
+        r.end()?;
+        Ok(hello)
+    }
+}
 
 /// One program to strip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 
 use codemode_wire::control::{BootRequest, ForkRequest, ZygoteFrame};
 use codemode_wire::message::{ChildFailureKind, ChildFrame, HostFrame, NamespaceTable, ProgramSpec, Shape};
-use codemode_wire::strip::{StripAnswer, StripRequest};
+use codemode_wire::strip::{StripAnswer, StripHello, StripRequest};
 use codemode_wire::{Decoder, Frame, FrameError, Layer, LayerReport, LayerSet, LayerState, Reader, Writer};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -50,7 +50,7 @@ fn program() -> impl Strategy<Value = ProgramSpec> {
         .prop_map(|(global, functions, error_class)| NamespaceTable { global, functions, error_class });
     (
         (any::<String>(), shape(), vec(namespace, 0..3), any::<u64>(), any::<u64>()),
-        (any::<u32>(), any::<u32>(), any::<bool>(), any::<[u8; 32]>()),
+        (any::<u32>(), any::<u32>(), any::<bool>(), any::<[u8; 16]>()),
     )
         .prop_map(|((source, shape, namespaces, output_bytes, heap_bytes), rest)| ProgramSpec {
             source,
@@ -153,15 +153,23 @@ proptest! {
     }
 
     #[test]
-    fn control_packets(frame in zygote_frame(), nonce in any::<[u8; 16]>(), layers_off in layers(), numbers in any::<(u32, u64, u64, u32, u32, bool)>()) {
+    fn strip_hellos(version in any::<u16>(), layers in layers(), step in any::<String>(), errno in any::<i32>()) {
+        for hello in [StripHello::Ready { version, layers }, StripHello::Fault { step: step.clone(), errno }] {
+            with_frame(&hello.encode(), |read| assert_eq!(StripHello::decode(read).as_ref(), Ok(&hello)));
+            check_edges(&hello.encode(), |read| StripHello::decode(read).err());
+        }
+    }
+
+    #[test]
+    fn control_packets(frame in zygote_frame(), nonce in any::<[u8; 16]>(), layers_off in layers(), numbers in any::<(u32, u64, u32, u32, bool)>()) {
         // What does not fit one packet is refused by its length, and so never sent.
         let encoded = frame.encode();
         prop_assume!(encoded.len() < codemode_wire::limits::CONTROL_BYTES_MAX);
         prop_assert_eq!(ZygoteFrame::decode(&encoded), Ok(frame.clone()));
-        let (cpu_seconds, data_bytes, heap_bytes_max, frame_bytes_max, uid, jitless) = numbers;
-        let fork = ForkRequest { nonce, cpu_seconds, data_bytes };
+        let (cpu_seconds, data_bytes, frame_bytes_max, uid, jitless) = numbers;
+        let fork = ForkRequest { nonce, cpu_seconds, data_bytes, ahead: jitless };
         prop_assert_eq!(ForkRequest::decode(&fork.encode()), Ok(fork));
-        let boot = BootRequest { layers_off, jitless, heap_bytes_max, frame_bytes_max, uid };
+        let boot = BootRequest { layers_off, jitless, frame_bytes_max, uid };
         prop_assert_eq!(BootRequest::decode(&boot.encode()), Ok(boot));
         for packet in [encoded, fork.encode(), boot.encode()] {
             let errors = |packet: &[u8]| (ZygoteFrame::decode(packet).err(), ForkRequest::decode(packet).err(), BootRequest::decode(packet).err());

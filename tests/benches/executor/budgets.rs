@@ -23,7 +23,7 @@ const NEVER: &str = "await new Promise(() => {})";
 
 pub(crate) async fn measure(setting: &Setting<'_>, report: &mut Report) -> anyhow::Result<()> {
     report.section("budgets", "After the limit: how much longer until the outcome, the process gone");
-    let executor = Executor::start(&toml::Table::new()).await?;
+    let executor = Executor::start(&toml::toml! { processes_ahead = 0 }).await?;
     let mut client = executor.client().await?;
     for engine in &setting.engines {
         compute(setting, report, &mut client, engine).await?;

@@ -54,7 +54,7 @@ struct Setting<'a> {
     options: &'a Options,
     peers: Peers,
     engines: Vec<String>,
-    /// Children of an executor that has no run: two zygotes for each engine, and the stripping process.
+    /// Children of an executor that has no run: for each engine two zygotes and a process made ahead, and two that strip.
     children: usize,
 }
 
@@ -78,7 +78,7 @@ async fn measure(options: &Options) -> anyhow::Result<()> {
     let layers: Vec<String> = described.layers.iter().map(|layer| format!("{layer:?}")).collect();
     report.note("layers", layers);
     let served: Vec<String> = described.engines.into_iter().map(|engine| engine.name).collect();
-    let children = 2 * served.len() + 1;
+    let children = 3 * served.len() + 2;
     let engines = options.engines_of(served)?;
     let peers = Peers::find(options, &mut report);
     let setting = Setting { options, peers, engines, children };

@@ -2,6 +2,8 @@
 //!
 //! Everything takes turns, a round at a time, so that what else the machine does hits all alike.
 
+use std::time::Duration;
+
 use codemode_tests::executor::{Client, Executor};
 
 use crate::Setting;
@@ -13,6 +15,10 @@ const PROGRAM: &str = "return 1+1";
 const ROUNDS: u32 = 10;
 /// Runs of each kind in a round.
 const RUNS: u32 = 100;
+/// Runs of each kind in a round that have a pause before them.
+const SPACED_RUNS: u32 = 20;
+/// That pause: longer than anything an executor does between two runs.
+const PAUSE: Duration = Duration::from_millis(30);
 const WARM_UP: u32 = 20;
 const WORKERS: u32 = 10;
 const PROCESSES: u32 = 3;
@@ -25,6 +31,8 @@ struct Ours {
     same: Samples,
     /// Another text each time.
     new: Samples,
+    /// Another text each time, with a pause before each.
+    spaced: Samples,
     phases: Phases,
 }
 
@@ -118,16 +126,22 @@ impl Ours {
             self.new.push(timed.wall);
             self.phases.push(&timed);
         }
+        for run in 0..SPACED_RUNS {
+            tokio::time::sleep(PAUSE).await;
+            let program = format!("{PROGRAM} // {} {round} {run}, spaced", self.engine);
+            self.spaced.push(timed::plain(client, &self.engine, &program).await?.wall);
+        }
         Ok(())
     }
 
     fn report(&self, report: &mut Report) {
-        let Self { engine, same, new, phases } = self;
+        let Self { engine, same, new, spaced, phases } = self;
         report.samples(&format!("{engine}, another text each time"), new);
         for (name, samples) in PHASES.iter().zip(&phases.0) {
             report.samples(&format!("{engine}:   {name}"), samples);
         }
         report.samples(&format!("{engine}, the same text each time"), same);
+        report.samples(&format!("{engine}, another text, a pause before each"), spaced);
         for (kind, samples) in [("new text", new), ("same text", same)] {
             report.target(&format!("{engine}, {kind}, p50"), samples.p50(), "ms", Target::Below(2.0));
             report.target(&format!("{engine}, {kind}, p99"), samples.p99(), "ms", Target::Below(6.0));

@@ -9,7 +9,7 @@ use std::time::Duration;
 use codemode_wire::control::{BootRequest, ForkRequest, ZygoteFrame};
 use codemode_wire::limits::{CONTROL_BYTES_MAX, WIRE_VERSION};
 use codemode_wire::message::{ChildFailureKind, ChildFrame, HostFrame, Shape};
-use codemode_wire::strip::{StripAnswer, StripRequest};
+use codemode_wire::strip::{StripAnswer, StripHello, StripRequest};
 use codemode_wire::{Decoder, Layer, LayerReport, LayerSet, LayerState, Writer};
 use nix::cmsg_space;
 use nix::sys::socket::{
@@ -51,6 +51,8 @@ fn strip(name: &str) {
         while let Some(frame) = decoder.next_frame().expect("the executor's frames") {
             if !booted {
                 BootRequest::from_frame(frame).expect("a boot request");
+                let layers = LayerSet::from_bits(u32::MAX);
+                write_all(CONTROL, &StripHello::Ready { version: WIRE_VERSION, layers }.encode());
                 booted = true;
                 continue;
             }

@@ -115,7 +115,6 @@ pub fn boot_request(setup: Setup) -> BootRequest {
     BootRequest {
         layers_off: setup.off,
         jitless: setup.engine == Engine::V8Jitless,
-        heap_bytes_max: 256 << 20,
         frame_bytes_max: 1 << 20,
         uid: RUN_UID,
     }
@@ -167,7 +166,7 @@ impl Zygote {
 
     pub fn try_run(&self, cpu_seconds: u32, data_bytes: u64) -> Result<Run, Fault> {
         let (mine, theirs) = UnixStream::pair().unwrap();
-        let request = ForkRequest { nonce: [7; 16], cpu_seconds, data_bytes }.encode();
+        let request = ForkRequest { nonce: [7; 16], cpu_seconds, data_bytes, ahead: false }.encode();
         let fds = [theirs.as_raw_fd()];
         sendmsg::<()>(
             self.control.as_raw_fd(),

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use codemode_wire::control::{BootRequest, ForkRequest, ZygoteFrame};
 use codemode_wire::message::{ChildFailureKind, ChildFrame, HostFrame, NamespaceTable, ProgramSpec, Shape};
-use codemode_wire::strip::{StripAnswer, StripRequest};
+use codemode_wire::strip::{StripAnswer, StripHello, StripRequest};
 use codemode_wire::{Layer, LayerReport, LayerSet, LayerState};
 
 /// Inputs tried of each target unless the environment says otherwise.
@@ -179,7 +179,7 @@ fn messages() -> Vec<Vec<u8>> {
         argument_bytes_max: 1 << 20,
         log_entry_bytes_max: 1 << 20,
         undefined_omit: true,
-        seed: [7; 32],
+        seed: [7; 16],
     };
     vec![
         ChildFrame::Hello { version: 1, nonce: *b"0123456789abcdef", layers }.encode(),
@@ -201,6 +201,8 @@ fn messages() -> Vec<Vec<u8>> {
         HostFrame::Program(program).encode(),
         HostFrame::Reply { id: 1, value: b"null" }.encode(),
         HostFrame::ReplyError { id: 1, message: "no" }.encode(),
+        StripHello::Ready { version: 2, layers: LayerSet::EMPTY.with(Layer::Seccomp) }.encode(),
+        StripHello::Fault { step: "seccomp".to_owned(), errno: 22 }.encode(),
         StripRequest { id: 9, program: "return 1 as number" }.encode(),
         StripAnswer::Stripped {
             id: 9,
@@ -231,15 +233,9 @@ fn packets() -> Vec<Vec<u8>> {
         ZygoteFrame::Forked { pid: 4242 }.encode(),
         ZygoteFrame::ForkFailed { step: "clone".to_owned(), errno: 11 }.encode(),
         ZygoteFrame::Fault { step: "boot".to_owned(), errno: 0 }.encode(),
-        ForkRequest { nonce: [3; 16], cpu_seconds: 61, data_bytes: 1 << 30 }.encode(),
-        BootRequest {
-            layers_off: LayerSet::EMPTY,
-            jitless: false,
-            heap_bytes_max: 1 << 29,
-            frame_bytes_max: 1 << 27,
-            uid: 65534,
-        }
-        .encode(),
+        ForkRequest { nonce: [3; 16], cpu_seconds: 61, data_bytes: 1 << 30, ahead: true }.encode(),
+        BootRequest { layers_off: LayerSet::EMPTY, jitless: false, frame_bytes_max: 1 << 27, uid: 65534 }
+            .encode(),
     ]
 }
 

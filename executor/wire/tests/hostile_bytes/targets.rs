@@ -4,7 +4,7 @@
 use codemode_wire::control::{BootRequest, ForkRequest, ZygoteFrame};
 use codemode_wire::json::{self, StringLiteral};
 use codemode_wire::message::{ChildFrame, HostFrame};
-use codemode_wire::strip::{StripAnswer, StripRequest};
+use codemode_wire::strip::{StripAnswer, StripHello, StripRequest};
 use codemode_wire::{Decoder, Frame};
 
 /// Largest payload that the fuzzed decoder takes, bytes.
@@ -38,6 +38,9 @@ fn read_frame(frame: Frame<'_>) {
     }
     if let Ok(message) = StripAnswer::decode(frame) {
         again(&message.encode(), |frame| assert_eq!(StripAnswer::decode(frame).as_ref(), Ok(&message)));
+    }
+    if let Ok(message) = StripHello::decode(frame) {
+        again(&message.encode(), |frame| assert_eq!(StripHello::decode(frame).as_ref(), Ok(&message)));
     }
     if let Ok(message) = StripRequest::decode(frame) {
         again(&message.encode(), |frame| assert_eq!(StripRequest::decode(frame), Ok(message)));

@@ -1,0 +1,157 @@
+//! Processes made ahead of their runs: forked, locked down, their hello sent, waiting for the one program that each will
+//! ever get. Taking one saves its run the fork and the lockdown.
+//!
+//! They have the limits of the runs before them. A run with other limits gets a process made for it, and when several
+//! in a row want others, what is made ahead follows. Owns which ones may still be used; [`super::line`] makes them.
+
+use std::collections::VecDeque;
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use super::{Forked, Limits};
+
+/// Runs in a row that want other limits before what is made ahead follows them: callers that take turns must not cost
+/// each other a process every time.
+const PASSED_OVER_MAX: u32 = 2;
+
+/// The processes made ahead of one engine.
+#[derive(Debug)]
+pub(super) struct Ahead {
+    wanted: usize,
+    shelf: Mutex<Shelf>,
+    /// Something was taken or became useless: for the keeper.
+    pub(super) changed: Notify,
+}
+
+#[derive(Debug)]
+struct Shelf {
+    ready: VecDeque<Forked>,
+    /// No longer to be used, to be ended by the keeper.
+    useless: Vec<Forked>,
+    /// What is made has these.
+    limits: Limits,
+    passed_over: u32,
+    /// Changes when what was made before must not be used any more.
+    epoch: u64,
+}
+
+/// What the keeper shall make.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Order {
+    pub(super) limits: Limits,
+    epoch: u64,
+}
+
+impl Ahead {
+    /// Keeps `wanted` processes, at first with these limits.
+    pub(super) fn new(wanted: usize, limits: Limits) -> Self {
+        let (ready, useless) = (VecDeque::new(), Vec::new());
+        let shelf = Shelf { ready, useless, limits, passed_over: 0, epoch: 0 };
+        Self { wanted, shelf: Mutex::new(shelf), changed: Notify::new() }
+    }
+
+    /// A process with just these limits, if one is there.
+    pub(super) fn take(&self, limits: Limits) -> Option<Forked> {
+        if self.wanted == 0 {
+            return None;
+        }
+        let mut shelf = self.shelf.lock();
+        self.changed.notify_one();
+        if !shelf.follow(limits) {
+            return None;
+        }
+        while let Some(forked) = shelf.ready.pop_front() {
+            if !forked.process.has_ended() {
+                return Some(forked);
+            }
+            shelf.useless.push(forked);
+        }
+        None
+    }
+
+    /// Nothing that was made so far is used any more.
+    pub(super) fn expire(&self) {
+        self.shelf.lock().expire();
+        self.changed.notify_one();
+    }
+
+    /// What is to be made next; `None` while there is enough.
+    pub(super) fn order(&self) -> Option<Order> {
+        let shelf = self.shelf.lock();
+        (shelf.ready.len() < self.wanted).then_some(Order { limits: shelf.limits, epoch: shelf.epoch })
+    }
+
+    /// Puts a process on the shelf; or aside, if what was ordered is not wanted any more.
+    pub(super) fn put(&self, order: Order, forked: Forked) {
+        let mut shelf = self.shelf.lock();
+        if order.epoch == shelf.epoch {
+            shelf.ready.push_back(forked);
+        } else {
+            shelf.useless.push(forked);
+        }
+    }
+
+    /// What the keeper has to end.
+    pub(super) fn useless(&self) -> Vec<Forked> {
+        std::mem::take(&mut self.shelf.lock().useless)
+    }
+}
+
+impl Shelf {
+    /// Whether a run with these limits is served from here.
+    fn follow(&mut self, limits: Limits) -> bool {
+        if limits == self.limits {
+            self.passed_over = 0;
+            return true;
+        }
+        self.passed_over += 1;
+        if self.passed_over >= PASSED_OVER_MAX {
+            self.limits = limits;
+            self.passed_over = 0;
+            self.expire();
+        }
+        false
+    }
+
+    fn expire(&mut self) {
+        self.epoch += 1;
+        let ready = self.ready.drain(..);
+        self.useless.extend(ready);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const USUAL: Limits = Limits { cpu_seconds: 61, data_bytes: 1 };
+    const OTHER: Limits = Limits { cpu_seconds: 2, data_bytes: 1 };
+
+    fn ordered(ahead: &Ahead) -> Limits {
+        ahead.order().expect("an empty shelf wants one").limits
+    }
+
+    #[test]
+    fn a_change_of_limits_is_followed_when_it_lasts() {
+        let ahead = Ahead::new(1, USUAL);
+        assert!(ahead.take(OTHER).is_none() && ordered(&ahead) == USUAL);
+        assert!(ahead.take(USUAL).is_none(), "nothing is made yet");
+        assert!(ahead.take(OTHER).is_none() && ordered(&ahead) == USUAL, "turns do not count as a change");
+        assert!(ahead.take(OTHER).is_none() && ordered(&ahead) == OTHER);
+    }
+
+    #[test]
+    fn none_are_wanted_where_none_are_configured() {
+        let ahead = Ahead::new(0, USUAL);
+        assert!(ahead.take(USUAL).is_none() && ahead.order().is_none());
+    }
+
+    #[test]
+    fn what_was_ordered_before_the_end_of_an_epoch_is_another_order() {
+        let ahead = Ahead::new(1, USUAL);
+        let before = ahead.order();
+        ahead.expire();
+        assert_ne!(ahead.order(), before);
+    }
+}
