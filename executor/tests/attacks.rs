@@ -7,7 +7,7 @@ mod common;
 use std::time::{Duration, Instant};
 
 use codemode_proto::executor_v1 as pb;
-use common::{Executor, start, with_budgets, words};
+use common::{Executor, resident_bytes, start, with_budgets, words};
 
 /// Runs the script, expects this failure, and that the executor is as good as before.
 async fn check(executor: &Executor, script: &str, detail: &str, message: &str) {
@@ -84,12 +84,15 @@ async fn floods_end_at_a_budget_and_disturb_nobody_36_62() {
     let budgets = pb::Budgets { output_bytes: Some(4 << 20), ..Default::default() };
     let mut flood = executor.start_run(with_budgets("repeat 1000000000 log \"\"", budgets)).await;
     let flooding = tokio::spawn(async move { flood.outcome().await });
+    let (before, mut most) = (resident_bytes(executor.pid()), 0);
     let mut slowest = Duration::ZERO;
     while !flooding.is_finished() {
         let began = Instant::now();
         assert_eq!(executor.outcome("done 1").await.failure, None);
         slowest = slowest.max(began.elapsed());
+        most = most.max(resident_bytes(executor.pid()));
     }
+    assert!(most < before + (100 << 20), "{most} bytes after {before}");
     assert_eq!(words(&flooding.await.unwrap()).0, "output_bytes");
     assert!(slowest < Duration::from_secs(10), "{slowest:?}");
 }
@@ -113,15 +116,17 @@ async fn frames_in_the_wrong_state_38_45() {
 
 #[tokio::test]
 async fn before_hello_38_44() {
+    const VERSION: &str = "protocol violation: wire version 3 instead of 2";
+    assert_eq!(codemode_wire::limits::WIRE_VERSION, 2, "then the message above is another");
     for (hello, detail, message) in [
         ("log", "protocol", "protocol violation: `log` sent before hello"),
         ("twice", "protocol", "protocol violation: `hello` sent twice"),
         ("nonce", "protocol", "protocol violation: the nonce is not the one it was given"),
-        ("version", "protocol", "protocol violation: wire version 2 instead of 1"),
+        ("version", "protocol", VERSION),
         ("missing", "infrastructure", "sandbox incomplete: layer `seccomp` is not in force"),
         ("fault", "infrastructure", "sandbox step `landlock\\u{1b}` failed with error number 38"),
         ("silent", "infrastructure", "the process did not lock itself down in time"),
-        ("exit", "exit", "worker exited with code 5 before completing"),
+        ("exit", "exit", "worker exited with code 5 before completing: the kernel gave it no random bytes"),
     ] {
         let executor = Executor::with_boot(&format!("hello={hello}"), &["--lockdown-ms", "150"]);
         let outcome = executor.outcome("log \"program ran\"\ndone 1").await;
@@ -410,6 +415,22 @@ async fn the_stripper_is_hostile_too() {
         assert_eq!(refused.code(), tonic::Code::Unavailable);
     }
     assert_eq!(executor.outcome("done 1").await.failure, None);
+}
+
+#[tokio::test]
+async fn a_stripper_that_is_not_locked_down_serves_nothing() {
+    for hello in ["unlocked", "version", "fault", "never"] {
+        let folder = common::folder(&format!("strip_hello={hello}"));
+        let ended = common::command(folder.path(), &["--boot-ms", "1000"]).output().unwrap();
+        assert_eq!(ended.status.code(), Some(69), "{hello}: {ended:?}");
+        // Nor does one that comes later, in the place of one that was.
+        let executor = Executor::start(&["--boot-ms", "1000"]);
+        let boot = executor.folder.path().join("codemode-runner-quickjs.boot");
+        std::fs::write(boot, format!("strip_hello={hello}")).unwrap();
+        assert_eq!(executor.failure("//strip:crash").await.0, "syntax");
+        let refused = executor.run("done 1").await.finish().await.expect_err("no outcome");
+        assert_eq!(refused.code(), tonic::Code::Unavailable, "{hello}");
+    }
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ mod common;
 use std::time::{Duration, Instant};
 
 use codemode_proto::executor_v1 as pb;
-use common::{Executor, Run, assert_gone, start, with_budgets, words};
+use common::{Executor, Run, assert_gone, resident_bytes, start, with_budgets, words};
 use nix::sys::signal::Signal;
 use tonic::Code;
 
@@ -470,7 +470,7 @@ async fn what_cannot_serve_does_not_start_116_117() {
 #[tokio::test]
 async fn churn_leaks_nothing_80_115() {
     let executor = Executor::start(&["--concurrent-runs-max", "16"]);
-    let warm = |executor: &Executor| (executor.descriptors(), memory(executor.pid()));
+    let warm = |executor: &Executor| (executor.descriptors(), resident_bytes(executor.pid()));
     executor.outcome("done").await;
     let mut client = executor.client().await;
     let mut baseline = None;
@@ -494,12 +494,6 @@ async fn churn_leaks_nothing_80_115() {
     assert!(after <= descriptors + 4, "{after} descriptors after {descriptors}");
     assert!(after_bytes < bytes + (16 << 20), "{after_bytes} bytes after {bytes}");
     assert!(executor.children().len() <= 4, "no zombies");
-}
-
-/// Resident memory, bytes.
-fn memory(pid: u32) -> u64 {
-    let statm = std::fs::read_to_string(format!("/proc/{pid}/statm")).unwrap();
-    statm.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4096
 }
 
 #[tokio::test]
@@ -529,9 +523,9 @@ async fn a_caller_that_takes_nothing_is_bounded_by_the_wall() {
     let budgets = pb::Budgets { wall_ms: Some(500), ..Default::default() };
     let line = "x".repeat(1000);
     let mut run = executor.start_run(with_budgets(&format!("repeat 1000000 log \"{line}\""), budgets)).await;
-    let before = memory(executor.pid());
+    let before = resident_bytes(executor.pid());
     tokio::time::sleep(Duration::from_millis(400)).await;
-    let grown = memory(executor.pid()).saturating_sub(before);
+    let grown = resident_bytes(executor.pid()).saturating_sub(before);
     assert!(grown < 64 << 20, "{grown}");
     assert!(matches!(words(&run.outcome().await).0.as_str(), "wall_ms" | "output_bytes"));
     settled(&executor).await;

@@ -24,7 +24,7 @@ fn filters(pid: i32) -> Option<u32> {
     let arguments = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).ok()?;
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("Seccomp_filters:"))?;
-    arguments.contains("zygote").then(|| line.trim().parse().ok())?
+    (arguments.contains("zygote") || arguments.contains("once")).then(|| line.trim().parse().ok())?
 }
 
 /// Processes for runs, which have a filter more than zygotes have.
@@ -133,9 +133,13 @@ async fn a_run_with_other_limits_gets_a_process_of_its_own() {
 async fn one_that_was_killed_costs_no_run() {
     for engine in engines().await {
         let executor = only(&engine, "").await;
-        for pid in made_ahead(&executor, 2).await {
+        let made = made_ahead(&executor, 2).await;
+        let known: Vec<_> = made.iter().filter_map(|pid| process::process(*pid)).collect();
+        for pid in made {
             kill(Pid::from_raw(pid), Signal::SIGKILL).expect("killed");
         }
+        // A run that takes one in the moment before it ends is told so.
+        assert!(eventually(SOON, || !known.iter().any(process::is_alive)).await);
         for _ in 0..3 {
             assert_eq!(outcome(&executor, program("return 1", &engine)).await.failure, None);
         }

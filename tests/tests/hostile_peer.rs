@@ -47,7 +47,7 @@ async fn executor_spawning(name: &str, spawn: &str) -> (Executor, tempfile::Temp
         engines = ["quickjs"]
         lockdown_ms = 1000
         control_ms = 500
-        strip_ms = 500
+        strip_ms = 200
         frame_bytes_max = 16777216
         output_bytes = 8388608
     };
@@ -228,7 +228,8 @@ async fn floods_of_logs_end_at_the_cap() {
         let seen = attack_on(&executor, name, output(1 << 20)).await;
         assert!(is(&seen, "output-limit", "output_bytes"), "`{name}`: {:?}", seen.what());
         assert!(ledger_bytes(&seen.outcome) <= 1 << 20, "`{name}`");
-        assert!(began.elapsed() < Duration::from_secs(5), "`{name}` took {:?}", began.elapsed());
+        // Far below the time of which it has as much as it likes: the wall budget.
+        assert!(began.elapsed() < Duration::from_secs(30), "`{name}` took {:?}", began.elapsed());
     }
     let after = process::resident_bytes(executor.pid()).expect("readable");
     assert!(after < before + (64 << 20), "{before} bytes resident before, {after} after");
@@ -305,7 +306,9 @@ async fn a_forged_heap_report_names_the_real_cap() {
 async fn a_process_that_exits_by_itself() {
     attack(&["exit-7"], short(), |_, seen| {
         assert!(is(seen, "worker-exit", "exit"), "{seen:?}");
-        assert_eq!(seen.message(), "worker exited with code 7 before completing");
+        let message =
+            "worker exited with code 7 before completing: it could not read the executor's messages";
+        assert_eq!(seen.message(), message);
     })
     .await;
     attack(&["exit-0"], short(), |_, seen| assert!(is(seen, "worker-exit", "exit"), "{seen:?}")).await;

@@ -89,6 +89,7 @@ const {
   op_codemode_log,
   op_codemode_now,
   op_codemode_random,
+  op_codemode_column,
   op_codemode_source_at,
 } = core.ops;
 

@@ -41,10 +41,11 @@ function formatFrames(error, sites) {
       continue;
     }
     const line = callSite(site, "getLineNumber") - WRAPPER_LINES;
-    const column = callSite(site, "getColumnNumber");
     if (!(line >= 1)) {
       continue;
     }
+    const counted = callSite(site, "getColumnNumber");
+    const column = ENGINE === "quickjs" ? op_codemode_column(line, counted) : counted;
     if (shown === 0) {
       WeakMapPrototypeSet(positions, error, { line, column });
     }

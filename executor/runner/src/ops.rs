@@ -87,6 +87,7 @@ deno_core::extension!(
     codemode,
     ops = [
         op_codemode_call,
+        op_codemode_column,
         op_codemode_completed,
         op_codemode_engine,
         op_codemode_failed,
@@ -200,6 +201,20 @@ fn op_codemode_source_at(state: &OpState, #[smi] line: u32, #[smi] column: u32) 
     let line = text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
     let units: Vec<u16> = line.encode_utf16().skip(column.saturating_sub(1)).take(SOURCE_UNITS_MAX).collect();
     String::from_utf16_lossy(&units)
+}
+
+/// A column in UTF-16 units for one as quickjs counts it, which is in bytes of UTF-8; both from 1.
+pub(crate) fn utf16_column(program: &str, line: u32, column: u32) -> u32 {
+    let (Ok(line), Ok(bytes)) = (usize::try_from(line), usize::try_from(column)) else { return column };
+    let text = program.lines().nth(line.saturating_sub(1)).unwrap_or_default();
+    let before = &text[..text.floor_char_boundary(bytes.saturating_sub(1))];
+    let wider = before.len() - before.encode_utf16().count();
+    column.saturating_sub(u32::try_from(wider).unwrap_or(0))
+}
+
+#[op2(fast)]
+fn op_codemode_column(state: &OpState, #[smi] line: u32, #[smi] column: u32) -> u32 {
+    state.try_borrow().map_or(column, |ProgramText(text)| utf16_column(text, line, column))
 }
 
 /// What kind of exotic object a value is; 0 for plain objects and everything that is no object. The numbers are

@@ -33,8 +33,8 @@ pub(crate) fn run(mut engine: Engine, mut channel: Channel) -> ! {
     heap::end_by_panics(&mut engine.runtime);
     heap::cap(&mut engine.runtime, spec.heap_bytes);
     let (program, values) = compile(&mut engine, &spec);
-    start(&mut engine, &program, &values);
     engine.runtime.op_state().borrow_mut().put(ProgramText(spec.source));
+    start(&mut engine, &program, &values);
     loop {
         turn(&mut engine);
     }

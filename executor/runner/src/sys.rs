@@ -28,13 +28,12 @@ pub(crate) fn mark_forkable(maps: BorrowedFd<'_>) -> io::Result<()> {
     list.seek(SeekFrom::Start(0))?;
     let mut text = String::new();
     list.read_to_string(&mut text)?;
-    for (from, to) in text.lines().filter_map(mapping) {
+    for line in text.lines() {
+        let Some((from, to)) = mapping(line) else { continue };
         // SAFETY: the range is a mapping of this process; DOFORK changes no content and no protection.
         let marked = unsafe { libc::madvise(from as *mut libc::c_void, to - from, libc::MADV_DOFORK) };
-        // The kernel's own (vvar, vsyscall) answer EINVAL and are never V8's.
-        match io::Error::last_os_error() {
-            error if marked != 0 && error.raw_os_error() != Some(libc::EINVAL) => return Err(error),
-            _ => {}
+        if marked != 0 && !is_kernels(line) {
+            return Err(io::Error::last_os_error());
         }
     }
     Ok(())
@@ -67,6 +66,11 @@ pub(crate) fn fill_heap_holes() {
             }
         }
     }
+}
+
+/// Whether a line is of a mapping that is the kernel's own, which cannot be marked: `[vvar]`, `[vsyscall]`.
+fn is_kernels(line: &str) -> bool {
+    line.ends_with(']') && line.contains(" [v")
 }
 
 /// First and last address of one line of `/proc/self/maps`.

@@ -112,9 +112,22 @@ fn a_network_needs_tls_and_a_token_or_a_word() {
     let file = file.display();
     let token_only = format!("listen = \"0.0.0.0:1\"\nauth_token_file = \"{file}\"");
     assert_eq!(faults(&token_only).len(), 1);
-    let both = format!("{token_only}\ntls_cert = \"{file}\"\ntls_key = \"{file}\"");
-    let config = validate(&both).expect("tls and token");
+    let both = |certificate: &str, key: &str| {
+        let [cert_file, key_file] = [("cert", certificate), ("key", key)].map(|(name, text)| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, text).expect("write");
+            path.display().to_string()
+        });
+        validate(&format!("{token_only}\ntls_cert = \"{cert_file}\"\ntls_key = \"{key_file}\""))
+    };
+    let own = rcgen::generate_simple_self_signed(["executor.test".to_owned()]).expect("a certificate");
+    let (certificate, key) = (own.cert.pem(), own.signing_key.serialize_pem());
+    let config = both(&certificate, &key).expect("tls and token");
     assert!(config.token.expect("a token").matches(b"0123456789abcdef"), "without the line's end");
+    for (certificate, key) in [("no PEM", key.as_str()), (certificate.as_str(), "no PEM"), ("", "")] {
+        let found = both(certificate, key).expect_err("not to be used");
+        assert!(found[0].starts_with("`tls_cert`, `tls_key`, `tls_client_ca`: "), "{found:?}");
+    }
 }
 
 #[test]

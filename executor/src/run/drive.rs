@@ -192,7 +192,8 @@ impl<'a> Drive<'a> {
                 (true, false) if !self.core.has_room() => Some(Instant::now() + PARTING),
                 (true, false) | (false, true) => self.clock.parting.or(Some(Instant::now() + PARTING)),
             };
-            let readable = !self.eof && self.core.has_room();
+            // Not before what was read is handled: small frames would pile up faster than they go.
+            let readable = !self.eof && !more && self.core.has_room();
             let interest = match (readable, writable && !self.dead) {
                 (true, true) => Some(Interest::READABLE | Interest::WRITABLE),
                 (true, false) => Some(Interest::READABLE),

@@ -282,7 +282,7 @@ impl Line {
         if !stock.spare.is_empty() {
             tracing::debug!(engine = %self.plan.engine, ?wear, "zygote rotated");
             stock.promote();
-        } else if let Some(active) = &stock.active {
+        } else if let (Some(active), true) = (&stock.active, wear != Wear::Runs) {
             active.taint();
         }
         drop(stock);

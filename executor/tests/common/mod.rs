@@ -163,6 +163,12 @@ fn is_keeper(pid: u32) -> bool {
         || threads.is_ok_and(|target| target.to_string_lossy().starts_with("socket:"))
 }
 
+/// Resident memory.
+pub(crate) fn resident_bytes(pid: u32) -> u64 {
+    let statm = std::fs::read_to_string(format!("/proc/{pid}/statm")).unwrap();
+    statm.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4096
+}
+
 pub(crate) fn children(pid: u32) -> Vec<u32> {
     let mut children = Vec::new();
     for task in std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten() {

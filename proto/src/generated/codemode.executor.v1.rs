@@ -209,7 +209,8 @@ pub struct Outcome {
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Failure {
-    /// What kind of failure; kinds are never folded into one another.
+    /// What kind of failure; kinds are never folded into one another, but for one rule of the ledger: a failure whose
+    /// message does not fit `output_bytes` is OUTPUT_LIMIT.
     #[prost(enumeration = "FailureKind", tag = "1")]
     pub kind: i32,
     /// For a model or a person to read. Within the output budget.
@@ -527,14 +528,16 @@ pub mod executor_client {
         /// `outcome` last, sent only after the program's process is gone. Then the stream ends with OK.
         ///
         /// A program's failure, of whatever kind, is an `outcome` and never a status. Statuses:
+        /// UNAUTHENTICATED     no token, or a wrong one. Do not retry unchanged. (Of `Describe` too.)
         /// INVALID_ARGUMENT    misuse of the seam; all faults are named in one message. Do not retry unchanged.
-        /// Also: a first message that is not `start`, a second `start`, a `reply` to an unknown or
+        /// Also: bytes that are no message, a first message that is not `start`, a second `start`, a `reply` to an unknown or
         /// already answered call (named in the message; the run is settled as `abort`).
         /// FAILED_PRECONDITION a required sandbox layer or a pinned engine is not in force here. Another executor may do.
         /// RESOURCE_EXHAUSTED  no free slot within the queue's bounds. Retry after the delay in `retry-after-ms` metadata.
         /// UNAVAILABLE         draining, or the service cannot start processes. Retry elsewhere, or later: nothing ran.
         /// INTERNAL            a broken service. Whether the program acted is unknown: never replayed by our clients.
         /// CANCELLED           the caller went away; the run was settled as `abort`, its process is gone.
+        /// DEADLINE_EXCEEDED   the call's own deadline (`grpc-timeout`) passed; the run is aborted. It may have acted.
         /// Retry is safe only while no `started` was received: after it the program may have acted.
         pub async fn run(
             &mut self,
@@ -561,7 +564,7 @@ pub mod executor_client {
             self.inner.streaming(req, path, codec).await
         }
         /// What this executor is: engines, budgets, limits, sandbox layers. Cheap, needs no free slot, safe to retry.
-        /// Statuses: UNAVAILABLE only.
+        /// Statuses: UNAVAILABLE, UNAUTHENTICATED.
         pub async fn describe(
             &mut self,
             request: impl tonic::IntoRequest<super::DescribeRequest>,
@@ -617,21 +620,23 @@ pub mod executor_server {
         /// `outcome` last, sent only after the program's process is gone. Then the stream ends with OK.
         ///
         /// A program's failure, of whatever kind, is an `outcome` and never a status. Statuses:
+        /// UNAUTHENTICATED     no token, or a wrong one. Do not retry unchanged. (Of `Describe` too.)
         /// INVALID_ARGUMENT    misuse of the seam; all faults are named in one message. Do not retry unchanged.
-        /// Also: a first message that is not `start`, a second `start`, a `reply` to an unknown or
+        /// Also: bytes that are no message, a first message that is not `start`, a second `start`, a `reply` to an unknown or
         /// already answered call (named in the message; the run is settled as `abort`).
         /// FAILED_PRECONDITION a required sandbox layer or a pinned engine is not in force here. Another executor may do.
         /// RESOURCE_EXHAUSTED  no free slot within the queue's bounds. Retry after the delay in `retry-after-ms` metadata.
         /// UNAVAILABLE         draining, or the service cannot start processes. Retry elsewhere, or later: nothing ran.
         /// INTERNAL            a broken service. Whether the program acted is unknown: never replayed by our clients.
         /// CANCELLED           the caller went away; the run was settled as `abort`, its process is gone.
+        /// DEADLINE_EXCEEDED   the call's own deadline (`grpc-timeout`) passed; the run is aborted. It may have acted.
         /// Retry is safe only while no `started` was received: after it the program may have acted.
         async fn run(
             &self,
             request: tonic::Request<tonic::Streaming<super::RunRequest>>,
         ) -> std::result::Result<tonic::Response<Self::RunStream>, tonic::Status>;
         /// What this executor is: engines, budgets, limits, sandbox layers. Cheap, needs no free slot, safe to retry.
-        /// Statuses: UNAVAILABLE only.
+        /// Statuses: UNAVAILABLE, UNAUTHENTICATED.
         async fn describe(
             &self,
             request: tonic::Request<super::DescribeRequest>,
