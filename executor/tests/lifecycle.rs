@@ -443,7 +443,7 @@ async fn what_cannot_serve_does_not_start_116_117() {
         ("boot=garbage", vec![], 69, "engine `quickjs` does not come up"),
         ("boot=exit", vec![], 69, "engine `quickjs` does not come up"),
         ("boot=silent", vec!["--boot-ms", "200"], 69, "no answer within 200ms"),
-        ("boot=version", vec![], 69, "the runner speaks wire version 2"),
+        ("boot=version", vec![], 69, "the runner speaks wire version 3"),
         ("engine=v8", vec![], 69, "the runner is `v8`, configured as `quickjs`"),
         ("missing=seccomp", vec![], 69, "required layers not in force: `seccomp` (a fake has none)"),
         ("", vec!["--required-layers", "seccomp,landlock"], 69, "`landlock`"),
