@@ -1,5 +1,5 @@
 //! Owns every child process: one zygote for each engine with a spare behind it, what is made ahead of runs, the
-//! stripping process, and the run processes until their runs have reaped them. Start reading here; [`line`] holds one
+//! stripping process, and the run processes until their runs have reaped them. Start reading here; [`mod@line`] holds one
 //! engine's supply, [`zygote`] the conversation with a zygote, [`process`] the life of a child, [`strip`] the stripping
 //! process.
 //!

@@ -49,8 +49,10 @@ fn hole_sizes() -> impl Iterator<Item = usize> {
 /// Fills the holes that booting left in the C heap, for good. What a forked child allocates is then new and side by
 /// side; out of the holes it would be strewn over pages that the child has to copy one by one.
 pub(crate) fn fill_heap_holes() {
-    // SAFETY: both only ask the allocator and the kernel; there is one thread.
-    let (info, end) = unsafe { (libc::mallinfo2(), libc::sbrk(0)) };
+    // SAFETY: only asks the allocator; there is one thread.
+    let info = unsafe { libc::mallinfo2() };
+    // SAFETY: with 0 it only asks the kernel.
+    let end = unsafe { libc::sbrk(0) };
     let holes_end = (end as usize).saturating_sub(info.keepcost);
     for size in hole_sizes() {
         loop {

@@ -2,7 +2,7 @@
 //! ever get. Taking one saves its run the fork and the lockdown.
 //!
 //! They have the limits of the runs before them. A run with other limits gets a process made for it, and when several
-//! in a row want others, what is made ahead follows. Owns which ones may still be used; [`super::line`] makes them.
+//! in a row want others, what is made ahead follows. Owns which ones may still be used; [`mod@super::line`] makes them.
 
 use std::collections::VecDeque;
 
