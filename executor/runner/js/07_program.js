@@ -334,6 +334,7 @@ function prepare(text) {
   unhandled.clear();
   pendingCount = 0;
   callSerial = 0;
+  timerSerial = 0;
   logEntryBytesMax = spec.logEntryBytesMax;
   installPerRun(spec.seed);
   const values = newList();
