@@ -95,9 +95,8 @@ async fn start(config: Config) -> anyhow::Result<ExitCode> {
     let address = bound.address()?;
     let supervisor = match Supervisor::start(&config).await {
         Ok(supervisor) => supervisor,
-        Err((engine, error)) => {
-            let error = anyhow::Error::from(error);
-            tracing::error!("engine `{engine}` does not come up: {error:#}");
+        Err(error) => {
+            tracing::error!("{:#}", anyhow::Error::from(error));
             return Ok(ExitCode::from(EXIT_UNAVAILABLE));
         }
     };

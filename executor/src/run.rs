@@ -232,7 +232,9 @@ where
     };
     let program = match program(context, &spec, *shape, source) {
         Ok(program) => program,
-        Err(error) => return refuse(context, caller, Refusal::NoProcess(error.into())).await,
+        Err(error) => {
+            return refuse(context, caller, Refusal::NoProcess(ForkError::Random(error))).await;
+        }
     };
     let forked = match context.supervisor.fork(spec.engine, &spec.budgets).await {
         Ok(forked) => forked,

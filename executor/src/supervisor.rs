@@ -1,6 +1,6 @@
 //! Owns every child process: one zygote for each engine with a spare behind it, what is made ahead of runs, the
 //! stripping process, and the run processes until their runs have reaped them. Start reading here; [`mod@line`] holds one
-//! engine's supply, [`zygote`] the conversation with a zygote, [`process`] the life of a child, [`strip`] the stripping
+//! engine's supply, [`mod@stock`] its zygotes, [`zygote`] the conversation with one, [`process`] the life of a child, [`strip`] the stripping
 //! process.
 //!
 //! Zygotes are rotated (after so many runs, so much time, and at once after a crash), because all children of one share
@@ -11,13 +11,16 @@ mod groups;
 mod line;
 pub mod orphans;
 mod outgoing;
+mod pause;
 pub(crate) mod pidfd;
 pub mod process;
 mod spawn;
 mod stderr;
+mod stock;
 pub mod strip;
 pub mod zygote;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use codemode_wire::control::BootRequest;
@@ -28,7 +31,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use groups::Groups;
-use line::{Gauge, Line, Wear};
+use line::{Gauge, Line};
 pub(crate) use outgoing::Outgoing;
 pub(crate) use process::{CpuClock, Process};
 use strip::{StripError, StripPlan, Stripped, Stripper};
@@ -56,14 +59,19 @@ pub(crate) struct Forked {
 }
 
 impl Forked {
-    /// Ends and reaps a process that no run wants.
-    async fn end(self) {
+    /// Ends and reaps a process that no run wants. True if it had ended by itself, which is somebody's fault.
+    async fn end(self) -> bool {
         let Self { process, .. } = self;
+        let (pid, lost) = (process.pid(), process.has_ended());
         process.kill();
-        let pid = process.pid();
-        if let Err(error) = process.reap().await {
-            tracing::error!(pid, %error, "cannot reap a process that no run had");
+        match process.reap().await {
+            Ok(ended) if lost => {
+                tracing::warn!(pid, exit = ?ended.exit, "a process ended before a run had it")
+            }
+            Ok(_) => {}
+            Err(error) => tracing::error!(pid, %error, "cannot reap a process that no run had"),
         }
+        lost
     }
 }
 
@@ -91,6 +99,25 @@ impl Limits {
     }
 }
 
+/// What did not come up.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// An engine's runner.
+    #[error("engine `{engine}` does not come up")]
+    Engine {
+        /// Which.
+        engine: Engine,
+        /// Why.
+        source: BootError,
+    },
+    /// A stripping process.
+    #[error("the stripping process does not come up")]
+    Stripper {
+        /// Why.
+        source: BootError,
+    },
+}
+
 /// Every child process and what makes them.
 #[derive(Debug)]
 pub struct Supervisor {
@@ -105,34 +132,28 @@ impl Supervisor {
     /// Boots all engines and the stripping processes.
     ///
     /// # Errors
-    /// The first engine that does not come up, or lacks a required layer: then nothing is served at all.
-    pub async fn start(config: &Config) -> Result<Self, (Engine, BootError)> {
+    /// The first that does not come up, or lacks a required layer: then nothing is served at all.
+    pub async fn start(config: &Config) -> Result<Self, StartError> {
         let stop = CancellationToken::new();
+        // What has come up ends again if something after it does not.
+        let unless_started = stop.clone().drop_guard();
         let groups = Arc::new(Groups::start(config.layers_off));
         let mut engines = Vec::new();
         for (engine, path) in &config.runners {
-            let plan = BootPlan {
-                engine: *engine,
-                path: Arc::from(path.as_path()),
-                request: boot_request(config),
-                required: config.required_layers,
-                cgroup: groups.report().clone(),
-                boot_deadline: config.boot,
-                control_deadline: config.control,
-                single_use: config.spawn == Spawn::Exec,
-            };
-            let line = Line::start(plan, Arc::clone(&groups), config).await;
-            engines.push((*engine, line.map_err(|error| (*engine, error))?));
+            let line =
+                Line::start(boot_plan(config, *engine, path, &groups), Arc::clone(&groups), config).await;
+            let line = line.map_err(|source| StartError::Engine { engine: *engine, source })?;
+            engines.push((*engine, line));
         }
+        let stripper = Stripper::start(&strip_plan(config), &stop).await;
+        let (stripper, keepers) = stripper.map_err(|source| StartError::Stripper { source })?;
         let (sender, dry) = watch::channel(0);
         let sender = Arc::new(sender);
         for (index, (_, line)) in engines.iter().enumerate() {
             let gauge = Gauge { bit: 1 << index, dry: Arc::clone(&sender) };
             line.keep_full(&stop, gauge);
         }
-        let (stripper, keepers) = Stripper::start(&strip_plan(config), &stop)
-            .await
-            .map_err(|error| (config.default_engine, error))?;
+        let stop = unless_started.disarm();
         Ok(Self { engines, stripper, stripper_keepers: Mutex::new(keepers), stop, dry })
     }
 
@@ -174,7 +195,7 @@ impl Supervisor {
     /// A run's process crashed: what it may have learnt about memory layouts is made worthless.
     pub(crate) fn crashed(&self, engine: Engine) {
         if let Some(line) = self.line(engine) {
-            line.rotate(Wear::Crash);
+            line.crashed();
         }
     }
 
@@ -194,6 +215,19 @@ impl Supervisor {
 impl Drop for Supervisor {
     fn drop(&mut self) {
         self.stop.cancel();
+    }
+}
+
+fn boot_plan(config: &Config, engine: Engine, path: &Path, groups: &Groups) -> BootPlan {
+    BootPlan {
+        engine,
+        path: Arc::from(path),
+        request: boot_request(config),
+        required: config.required_layers,
+        cgroup: groups.report().clone(),
+        boot_deadline: config.boot,
+        control_deadline: config.control,
+        single_use: config.spawn == Spawn::Exec,
     }
 }
 

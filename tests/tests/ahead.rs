@@ -27,6 +27,14 @@ fn filters(pid: i32) -> Option<u32> {
     (arguments.contains("zygote") || arguments.contains("once")).then(|| line.trim().parse().ok())?
 }
 
+/// Processes booted for one run.
+fn booted(executor: &Executor) -> usize {
+    let is_once = |pid: i32| {
+        std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|arguments| arguments.ends_with(b"\0once\0"))
+    };
+    process::descendants(executor.pid()).iter().filter(|child| is_once(child.pid)).count()
+}
+
 /// Processes for runs, which have a filter more than zygotes have.
 fn for_runs(executor: &Executor) -> BTreeSet<i32> {
     let children = process::descendants(executor.pid());
@@ -86,21 +94,34 @@ async fn each_serves_one_run_and_is_replaced() {
 /// What forks share must not show: seeds, ids, clocks.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_they_did_while_they_waited_does_not_show() {
-    const PROBE: &str = "return [Math.random(), crypto.randomUUID(), performance.now() < 2000,
-        Math.abs(performance.timeOrigin - Date.now()) < 2000, setTimeout(() => {}, 1) === 1, Object.keys(globalThis).length]";
+    const PROBE: &str = "const last = [RegExp.lastMatch, RegExp.input, RegExp['$1']].join('');
+        return [String(Math.random()), crypto.randomUUID(), performance.now() < 2000,
+        Math.abs(performance.timeOrigin - Date.now()) < 2000, setTimeout(() => {}, 1) === 1,
+        last, Object.keys(globalThis).sort().join()]";
     for engine in engines().await {
-        let executor = only(&engine, "").await;
-        made_ahead(&executor, 2).await;
+        let made = only(&engine, "").await;
+        let fresh = executor(&format!("engines = [\"{engine}\"]\nprocesses_ahead = 0")).await;
+        made_ahead(&made, 2).await;
         // Long enough for them to have warmed up, and for their clocks to be wrong if they began then.
         tokio::time::sleep(Duration::from_secs(3)).await;
-        let mut values = BTreeSet::new();
-        for _ in 0..3 {
-            let done = outcome(&executor, program(PROBE, &engine)).await;
-            let text = String::from_utf8(done.value_json.expect("a value").to_vec()).expect("text");
-            assert!(text.contains("true,true,true"), "{engine}: {text}");
-            values.insert(text);
+        let [mut randoms, mut ids, mut worlds] = [(); 3].map(|()| BTreeSet::new());
+        for executor in [&made, &made, &made, &fresh] {
+            let done = outcome(executor, program(PROBE, &engine)).await;
+            let value: serde_json::Value =
+                serde_json::from_slice(&done.value_json.expect("a value")).expect("JSON");
+            let [random, id, world @ ..] = value.as_array().expect("a list").as_slice() else {
+                panic!("{value}")
+            };
+            assert_eq!(world[..4], [true.into(), true.into(), true.into(), "".into()], "{engine}");
+            randoms.insert(random.to_string());
+            ids.insert(id.to_string());
+            worlds.insert(world[4].to_string());
         }
-        assert_eq!(values.len(), 3, "{engine}: {values:?}");
+        assert_eq!(
+            (randoms.len(), ids.len(), worlds.len()),
+            (4, 4, 1),
+            "{engine}: {randoms:?} {ids:?} {worlds:?}"
+        );
     }
 }
 
@@ -158,8 +179,9 @@ async fn a_crash_ends_them_all() {
         let mut run = LiveRun::start(&mut client, spins).await.expect("the run starts");
         run.wait_for_log("on").await.expect("it runs");
         // The run's process is the one of them that is not idle.
-        let spinning = for_runs(&executor)
-            .into_iter()
+        let spinning = before
+            .iter()
+            .copied()
             .find(|pid| process::process(*pid).is_some_and(|process| process.state == 'R'));
         kill(Pid::from_raw(spinning.expect("it spins")), Signal::SIGSEGV).expect("sent");
         let failure = run.outcome().await.expect("an outcome").failure.expect("a crash");
@@ -190,7 +212,10 @@ async fn rotation_at_every_run_comes_to_rest() {
 async fn they_end_with_the_executor() {
     for (signal, spawn) in [(Signal::SIGTERM, "fork"), (Signal::SIGKILL, "fork"), (Signal::SIGTERM, "exec")] {
         let mut executor = executor(&format!("processes_ahead = 2\nspawn = \"{spawn}\"")).await;
-        let made = eventually(SOON, || for_runs(&executor).len() >= 2).await;
+        let made = match spawn {
+            "exec" => eventually(SOON, || booted(&executor) >= 2).await,
+            _ => eventually(SOON, || for_runs(&executor).len() >= 2).await,
+        };
         assert!(made, "{}", executor.log());
         let family = process::descendants(executor.pid());
         executor.signal(signal);

@@ -8,6 +8,8 @@ use codemode_proto::executor_v1::run_response::Message as FromExecutor;
 use codemode_tests::executor::Executor;
 use codemode_tests::judge::kind_name;
 use codemode_tests::live::{LiveRun, start};
+use prost::Message as _;
+use tokio_stream::StreamExt as _;
 use tonic::{Code, Status};
 
 async fn executor(configuration: &str) -> Executor {
@@ -45,6 +47,46 @@ async fn the_first_message_is_start() {
     }
     let status = refused(&executor, Vec::new(), true).await;
     assert_eq!(status.code(), Code::InvalidArgument, "{status}");
+}
+
+/// What is no message of the contract is the caller's fault, first or later.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_decoded_is_an_invalid_argument() {
+    let executor = executor("").await;
+    // Where the contract has a message, this has a text that is none.
+    let junk = || v1::Abort { reason: "\u{7}".to_owned() };
+    let start =
+        v1::RunRequest { message: Some(ToExecutor::Start(start("await new Promise(() => {})", &[]))) };
+    let begun = v1::Abort { reason: String::from_utf8(inner(&start)).expect("a text") };
+    for (messages, after) in [(vec![junk()], "at once"), (vec![begun, junk()], "in a run")] {
+        let channel = executor.channel().await.expect("a channel");
+        let mut client = tonic::client::Grpc::new(channel);
+        client.ready().await.expect("ready");
+        let requests = tonic::Request::new(tokio_stream::iter(messages).chain(tokio_stream::pending()));
+        let path = "/codemode.executor.v1.Executor/Run".parse().expect("a path");
+        let codec = tonic_prost::ProstCodec::<v1::Abort, v1::RunResponse>::default();
+        let status = match client.streaming(requests, path, codec).await {
+            Err(status) => status,
+            Ok(responses) => {
+                let mut responses = responses.into_inner();
+                loop {
+                    match responses.message().await {
+                        Ok(Some(_)) => {}
+                        Ok(None) => panic!("{after}: the stream ended well"),
+                        Err(status) => break status,
+                    }
+                }
+            }
+        };
+        assert_eq!(status.code(), Code::InvalidArgument, "{after}: {status}");
+        assert!(status.message().contains("the request stream broke"), "{after}: {status}");
+    }
+}
+
+/// The bytes of a request's first field.
+fn inner(request: &v1::RunRequest) -> Vec<u8> {
+    let Some(ToExecutor::Start(start)) = &request.message else { panic!("{request:?}") };
+    start.encode_to_vec()
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -358,6 +358,8 @@ function prepare(text) {
 /** Calls the program with what `prepare` answered. */
 function start(program, values) {
   let result;
+  // What a regular expression of ours matched last is not what `RegExp.lastMatch` shows.
+  RegExpPrototypeExec(/(?:)/, "");
   try {
     result = ReflectApply(program, undefined, values);
     whenSettled(result, completeWith, failWith);

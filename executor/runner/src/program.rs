@@ -30,10 +30,9 @@ enum Arrival {
 pub(crate) fn run(mut engine: Engine, mut channel: Channel) -> ! {
     let spec = await_program(&mut channel);
     engine.runtime.op_state().borrow_mut().put(channel);
-    heap::end_by_panics(&mut engine.runtime);
     heap::cap(&mut engine.runtime, spec.heap_bytes);
+    engine.runtime.op_state().borrow_mut().put(ProgramText(spec.source.clone()));
     let (program, values) = compile(&mut engine, &spec);
-    engine.runtime.op_state().borrow_mut().put(ProgramText(spec.source));
     start(&mut engine, &program, &values);
     loop {
         turn(&mut engine);

@@ -17,6 +17,7 @@ use nix::unistd::getpid;
 
 use crate::channel::Channel;
 use crate::engine::{self, Engine};
+use crate::heap;
 use crate::ops::ENGINE;
 use crate::program;
 use crate::snapshot;
@@ -150,6 +151,7 @@ fn become_run(
                 nonce: request.nonce,
                 layers: locked.layers(),
             });
+            heap::end_by_panics(&mut engine.runtime);
             // Not where runs come so fast that this one's is here already: they would wait for it, and for its share
             // of the processor.
             if request.ahead && !channel.has_input_within(WARM_UP_AFTER_MS) {

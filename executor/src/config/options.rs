@@ -55,7 +55,7 @@ numbers! {
     ROTATE_MS = "rotate_ms" "ms" 1_000 => DAY_MS, 600_000,
         "an idle executor renews its layouts as well";
     PROCESSES_AHEAD = "processes_ahead" "processes" 0 => 64, 1,
-        "saves a run the fork and the lockdown for a megabyte of memory; more serve bursts";
+        "saves a run the fork and the lockdown, for a megabyte of memory each (with `exec`, a whole booted engine's); more serve bursts";
     COMPUTE_MS = "compute_ms" "ms" 1 => DAY_MS, 60_000,
         "a minute of pure computing is far beyond what glue code needs";
     WALL_MS = "wall_ms" "ms" 1 => WALL_MS_MAX, 600_000,
@@ -156,11 +156,12 @@ pub struct Options {
     /// Runs that one zygote makes before a fresh one takes its place.
     #[arg(long, env = "CODEMODE_EXECUTOR_ROTATE_RUNS", value_name = "RUNS")]
     pub rotate_runs: Option<u64>,
-    /// How long one zygote serves before a fresh one takes its place.
+    /// How long one zygote serves before a fresh one takes its place; what it made ahead goes with it.
     #[arg(long, env = "CODEMODE_EXECUTOR_ROTATE_MS", value_name = "MS")]
     pub rotate_ms: Option<u64>,
     /// Processes of each engine that are made before a run asks for one: forked, locked down, waiting for the one
-    /// program that each will ever get. 0 makes each when its run comes.
+    /// program that each will ever get. 0 makes each when its run comes. With `spawn = "exec"`, processes that are
+    /// booted ahead, at least one.
     #[arg(long, env = "CODEMODE_EXECUTOR_PROCESSES_AHEAD", value_name = "PROCESSES")]
     pub processes_ahead: Option<u64>,
     /// Budget and ceiling: CPU time of a run.
@@ -231,7 +232,8 @@ pub struct Options {
     /// How long a run's process may take to lock itself down.
     #[arg(long, env = "CODEMODE_EXECUTOR_LOCKDOWN_MS", value_name = "MS")]
     pub lockdown_ms: Option<u64>,
-    /// CPU time that erasing one program's types may take; elapsed, five times that.
+    /// CPU time that erasing one program's types may take; elapsed, five times that, and once more if the process did
+    /// nothing meanwhile.
     #[arg(long, env = "CODEMODE_EXECUTOR_STRIP_MS", value_name = "MS")]
     pub strip_ms: Option<u64>,
     /// Memory for stripped programs that are remembered.

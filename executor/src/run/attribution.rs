@@ -84,9 +84,10 @@ fn hard_cpu_ms(budgets: &Budgets) -> u64 {
 pub const fn is_crash(exit: Exit) -> bool {
     matches!(
         exit,
-        Exit::Signal(
-            libc::SIGSEGV | libc::SIGBUS | libc::SIGILL | libc::SIGSYS | libc::SIGABRT | libc::SIGTRAP
-        )
+        Exit::Code(exit::PANIC)
+            | Exit::Signal(
+                libc::SIGSEGV | libc::SIGBUS | libc::SIGILL | libc::SIGSYS | libc::SIGABRT | libc::SIGTRAP
+            )
     )
 }
 

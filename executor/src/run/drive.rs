@@ -188,8 +188,8 @@ impl<'a> Drive<'a> {
             }
             self.clock.parting = match (self.dead, self.eof) {
                 (false, false) | (true, true) => None,
-                // What it said last is not read while the caller takes nothing.
-                (true, false) if !self.core.has_room() => Some(Instant::now() + PARTING),
+                // What it said last is not read while what it said before is not handled, or the caller takes nothing.
+                (true, false) if more || !self.core.has_room() => Some(Instant::now() + PARTING),
                 (true, false) | (false, true) => self.clock.parting.or(Some(Instant::now() + PARTING)),
             };
             // Not before what was read is handled: small frames would pile up faster than they go.
@@ -287,13 +287,18 @@ impl<'a> Drive<'a> {
         }
         let calls = self.core.stage.calls();
         self.core.stage = Stage::Settled { calls };
-        let Self { process, mut core, .. } = self;
+        let Self { process, mut core, clock, .. } = self;
+        // Confining itself and warming up are not the program's doing.
+        let before = clock.meter.map_or(Duration::ZERO, |meter| meter.base);
         if process.has_group() {
             core.layers.insert(Layer::Cgroup);
         }
         let pid = process.pid();
-        let ended =
-            process.reap().await.inspect_err(|error| tracing::error!(pid, %error, "cannot reap a run"));
+        let ended = process
+            .reap()
+            .await
+            .map(|ended| Ended { cpu: ended.cpu.saturating_sub(before), ..ended })
+            .inspect_err(|error| tracing::error!(pid, %error, "cannot reap a run"));
         watch.lap(|phases| &mut phases.settle);
         // What the caller takes to read the rest is not the run's.
         let spent = watch.usage();

@@ -26,10 +26,10 @@ pub fn of_refusal(refusal: &Refusal) -> Status {
     }
 }
 
-/// What a caller's broken stream is answered. What cannot be decoded tonic takes for a fault of its own.
+/// What a caller's broken stream is answered. tonic says `INTERNAL` of what it cannot decode, but nothing in a stream
+/// that we only read is of our making.
 pub(crate) fn of_stream(status: &Status) -> Status {
-    let garbled = status.code() == Code::Internal && status.message().contains("decode Protobuf");
-    let code = if garbled { Code::InvalidArgument } else { status.code() };
+    let code = if status.code() == Code::Internal { Code::InvalidArgument } else { status.code() };
     Status::new(code, format!("the request stream broke: {}", status.message()))
 }
 

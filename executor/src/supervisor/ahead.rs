@@ -5,15 +5,16 @@
 //! in a row want others, what is made ahead follows. Owns which ones may still be used; [`mod@super::line`] makes them.
 
 use std::collections::VecDeque;
+use std::task::Poll;
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::{Forked, Limits};
 
-/// Runs in a row that want other limits before what is made ahead follows them: callers that take turns must not cost
-/// each other a process every time.
-const PASSED_OVER_MAX: u32 = 2;
+/// Runs in a row that want the same other limits before what is made ahead follows them: callers that take turns must
+/// not cost each other a process every time.
+const IN_A_ROW: u32 = 2;
 
 /// The processes made ahead of one engine.
 #[derive(Debug)]
@@ -31,7 +32,8 @@ struct Shelf {
     useless: Vec<Forked>,
     /// What is made has these.
     limits: Limits,
-    passed_over: u32,
+    /// Other limits, and how many runs in a row wanted just these.
+    candidate: Option<(Limits, u32)>,
     /// Changes when what was made before must not be used any more.
     epoch: u64,
 }
@@ -47,7 +49,7 @@ impl Ahead {
     /// Keeps `wanted` processes, at first with these limits.
     pub(super) fn new(wanted: usize, limits: Limits) -> Self {
         let (ready, useless) = (VecDeque::new(), Vec::new());
-        let shelf = Shelf { ready, useless, limits, passed_over: 0, epoch: 0 };
+        let shelf = Shelf { ready, useless, limits, candidate: None, epoch: 0 };
         Self { wanted, shelf: Mutex::new(shelf), changed: Notify::new() }
     }
 
@@ -62,12 +64,29 @@ impl Ahead {
             return None;
         }
         while let Some(forked) = shelf.ready.pop_front() {
-            if !forked.process.has_ended() {
+            if forked.process.is_running() {
                 return Some(forked);
             }
             shelf.useless.push(forked);
         }
         None
+    }
+
+    /// Resolves when one of them has ended, which is useless then. Cancel-safe.
+    pub(super) async fn one_ended(&self) {
+        std::future::poll_fn(|context| {
+            let mut shelf = self.shelf.lock();
+            let ended = |forked: &Forked| forked.process.poll_ended(context).is_ready();
+            match shelf.ready.iter().position(ended) {
+                Some(index) => {
+                    let forked = shelf.ready.remove(index);
+                    shelf.useless.extend(forked);
+                    Poll::Ready(())
+                }
+                None => Poll::Pending,
+            }
+        })
+        .await;
     }
 
     /// Nothing that was made so far is used any more.
@@ -102,15 +121,17 @@ impl Shelf {
     /// Whether a run with these limits is served from here.
     fn follow(&mut self, limits: Limits) -> bool {
         if limits == self.limits {
-            self.passed_over = 0;
+            self.candidate = None;
             return true;
         }
-        self.passed_over += 1;
-        if self.passed_over >= PASSED_OVER_MAX {
-            self.limits = limits;
-            self.passed_over = 0;
-            self.expire();
+        let before = self.candidate.filter(|(wanted, _)| *wanted == limits).map_or(0, |(_, runs)| runs);
+        if before + 1 < IN_A_ROW {
+            self.candidate = Some((limits, before + 1));
+            return false;
         }
+        self.limits = limits;
+        self.candidate = None;
+        self.expire();
         false
     }
 
@@ -139,6 +160,16 @@ mod tests {
         assert!(ahead.take(USUAL).is_none(), "nothing is made yet");
         assert!(ahead.take(OTHER).is_none() && ordered(&ahead) == USUAL, "turns do not count as a change");
         assert!(ahead.take(OTHER).is_none() && ordered(&ahead) == OTHER);
+    }
+
+    #[test]
+    fn a_change_is_of_one_kind() {
+        let third = Limits { cpu_seconds: 3, data_bytes: 1 };
+        let ahead = Ahead::new(1, USUAL);
+        for limits in [OTHER, third, OTHER, third] {
+            assert!(ahead.take(limits).is_none());
+            assert_eq!(ordered(&ahead), USUAL, "two callers that take turns are no change");
+        }
     }
 
     #[test]

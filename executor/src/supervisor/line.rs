@@ -1,7 +1,8 @@
 //! One engine's supply of processes: a zygote that serves, a spare behind it, and what is made ahead of runs. Owns when
 //! a zygote is replaced and who keeps the stock full.
+//!
+//! Locks are taken in one order: the stock's, then the shelf's.
 
-use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,18 +16,16 @@ use tokio_util::sync::CancellationToken;
 
 use super::ahead::{Ahead, Order};
 use super::groups::Groups;
+use super::pause::Pause;
+use super::stock::{Rotation, Stock, Wear};
 use super::zygote::{BootError, BootPlan, EngineInfo, ForkError, Zygote};
 use super::{Forked, Limits, random};
 use crate::config::Config;
 
 /// How often a fork is tried with another zygote when one turns out to be gone.
 const FORK_ATTEMPTS: usize = 3;
-/// First pause after something could not be made; it doubles up to [`PAUSE_MAX`].
-const PAUSE: Duration = Duration::from_millis(50);
-/// Longest pause between two tries to make something.
-const PAUSE_MAX: Duration = Duration::from_secs(5);
-/// In `exec` mode, processes that are booted ahead.
-const EXEC_AHEAD: usize = 2;
+/// Time that never comes, as far as rotation goes.
+const FAR: Duration = Duration::from_secs(24 * 3600);
 
 /// Where a line says whether it is dry.
 #[derive(Debug)]
@@ -44,17 +43,6 @@ impl Gauge {
     }
 }
 
-/// Why a zygote is replaced.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wear {
-    /// It served its runs.
-    Runs,
-    /// It served its time.
-    Time,
-    /// A run's process crashed.
-    Crash,
-}
-
 /// One engine's supply of processes.
 #[derive(Debug)]
 pub(super) struct Line {
@@ -62,8 +50,9 @@ pub(super) struct Line {
     groups: Arc<Groups>,
     /// For the hello of what is made ahead.
     lockdown_deadline: Duration,
-    rotate_runs: u64,
-    rotate_after: Duration,
+    rotation: Rotation,
+    /// Spares to keep.
+    spares: usize,
     stock: Mutex<Stock>,
     /// Something about the stock changed, or should: for the keeper.
     check: Arc<Notify>,
@@ -72,15 +61,6 @@ pub(super) struct Line {
     ahead: Ahead,
     info: Mutex<Option<Arc<EngineInfo>>>,
     keepers: Mutex<Vec<tokio::task::JoinHandle<()>>>,
-}
-
-#[derive(Debug, Default)]
-struct Stock {
-    active: Option<Arc<Zygote>>,
-    /// Booted and unused, to take over at once.
-    spare: VecDeque<Arc<Zygote>>,
-    /// Every zygote that may still be alive, for shutdown.
-    retired: Vec<Arc<Zygote>>,
 }
 
 impl Line {
@@ -93,16 +73,19 @@ impl Line {
         groups: Arc<Groups>,
         config: &Config,
     ) -> Result<Arc<Self>, BootError> {
+        let ahead = config.processes_ahead as usize;
+        // What is booted for one run only is ahead of it already.
+        let (ahead, spares) = if plan.single_use { (0, ahead.max(1)) } else { (ahead, 1) };
         let line = Self {
             plan,
             groups,
             lockdown_deadline: config.lockdown,
-            rotate_runs: config.rotate_runs,
-            rotate_after: config.rotate_after,
-            stock: Mutex::default(),
+            rotation: Rotation { runs: config.rotate_runs, after: config.rotate_after },
+            spares,
+            stock: Mutex::new(Stock::new()),
             check: Arc::default(),
             stocked: watch::Sender::new(0),
-            ahead: Ahead::new(config.processes_ahead as usize, Limits::of(&config.budgets)),
+            ahead: Ahead::new(ahead, Limits::of(&config.budgets)),
             info: Mutex::new(None),
             keepers: Mutex::default(),
         };
@@ -147,12 +130,15 @@ impl Line {
     /// Has this zygote make one process.
     async fn make(&self, zygote: &Zygote, limits: Limits, ahead: bool) -> Result<Forked, ForkError> {
         let Limits { cpu_seconds, data_bytes } = limits;
-        let request = ForkRequest { nonce: random()?, cpu_seconds, data_bytes, ahead };
+        let nonce = random().map_err(ForkError::Random)?;
+        let request = ForkRequest { nonce, cpu_seconds, data_bytes, ahead };
         let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
         ours.set_nonblocking(true)?;
         let mut process =
             zygote.fork(&request, OwnedFd::from(theirs)).await.inspect_err(|_| self.check.notify_one())?;
-        self.forked(zygote);
+        if !self.plan.single_use && zygote.forks() >= self.rotation.runs {
+            self.rotate();
+        }
         let pid = process.pid();
         let group = self.groups.place(pid, data_bytes);
         process.join(group.map_err(|source| ForkError::Group { pid, source })?);
@@ -164,29 +150,30 @@ impl Line {
     /// Keeps as many processes made ahead as are wanted until `stop`.
     async fn keep_ahead(self: Arc<Self>, stop: CancellationToken) {
         let mut stocked = self.stocked.subscribe();
-        let mut pause = PAUSE;
+        let mut pause = Pause::new();
         while !stop.is_cancelled() {
-            self.end_useless().await;
+            if self.end_useless().await {
+                pause.wait(&stop).await;
+            }
             stocked.borrow_and_update();
-            let Some((order, zygote)) = self.ahead.order().and_then(|order| Some((order, self.pick()?)))
+            let Some((order, zygote)) =
+                self.ahead.order().and_then(|order| Some((order, self.pick_untainted()?)))
             else {
                 tokio::select! {
                     () = stop.cancelled() => {}
                     () = self.ahead.changed.notified() => {}
+                    () = self.ahead.one_ended() => {}
                     // The line lives as long as its keeper.
                     _ = stocked.changed() => {}
                 }
                 continue;
             };
-            match self.make_ahead(&zygote, order).await {
-                Ok(()) => pause = PAUSE,
+            match self.make_ahead(&zygote, order, &stop).await {
+                Ok(()) => pause.reset(),
+                Err(ForkError::Gone) => {}
                 Err(error) => {
                     self.report("a process cannot be made ahead", &error);
-                    tokio::select! {
-                        () = stop.cancelled() => {}
-                        () = tokio::time::sleep(pause) => {}
-                    }
-                    pause = (pause * 2).min(PAUSE_MAX);
+                    pause.wait(&stop).await;
                 }
             }
         }
@@ -195,35 +182,45 @@ impl Line {
     }
 
     /// Makes one ahead. What it says is for its run to judge; only that it says something is waited for.
-    async fn make_ahead(&self, zygote: &Zygote, order: Order) -> Result<(), ForkError> {
+    async fn make_ahead(
+        &self,
+        zygote: &Zygote,
+        order: Order,
+        stop: &CancellationToken,
+    ) -> Result<(), ForkError> {
         let forked = self.make(zygote, order.limits, true).await?;
-        let said = tokio::time::timeout(self.lockdown_deadline, forked.stream.readable()).await;
-        if matches!(said, Ok(Ok(()))) {
-            self.ahead.put(order, forked);
-            return Ok(());
+        let said = tokio::select! {
+            () = stop.cancelled() => None,
+            said = tokio::time::timeout(self.lockdown_deadline, forked.stream.readable()) => Some(said),
+        };
+        match said {
+            Some(Ok(Ok(()))) => self.ahead.put(order, forked),
+            None => {
+                forked.end().await;
+            }
+            Some(_) => {
+                forked.end().await;
+                return Err(ForkError::Silent);
+            }
         }
-        forked.end().await;
-        Err(ForkError::Silent)
+        Ok(())
     }
 
-    async fn end_useless(&self) {
+    /// Ends what is not to be used any more. True if one of them had ended by itself.
+    async fn end_useless(&self) -> bool {
+        let mut lost = false;
         for forked in self.ahead.useless() {
-            forked.end().await;
+            lost |= forked.end().await;
         }
+        lost
     }
 
     /// Boots one zygote into stock.
     async fn boot_one(&self) -> Result<(), BootError> {
         let zygote = Zygote::boot(&self.plan, Arc::clone(&self.check)).await?;
         *self.info.lock() = Some(Arc::clone(&zygote.info));
-        {
-            let mut stock = self.stock.lock();
-            if stock.active.is_none() && !self.plan.single_use {
-                stock.active = Some(zygote);
-            } else {
-                stock.spare.push_back(zygote);
-            }
-        }
+        self.stock.lock().add(zygote);
+        self.rotate();
         self.stocked.send_modify(|count| *count += 1);
         Ok(())
     }
@@ -245,148 +242,106 @@ impl Line {
     }
 
     fn pick(&self) -> Option<Arc<Zygote>> {
-        let mut stock = self.stock.lock();
         if self.plan.single_use {
-            let zygote = loop {
-                let zygote = stock.spare.pop_front()?;
-                if !zygote.is_gone() {
-                    break zygote;
-                }
-            };
+            let spare = self.stock.lock().take_spare();
             self.check.notify_one();
-            return Some(zygote);
+            return spare;
         }
-        if stock.active.as_ref().is_some_and(|active| active.is_gone()) {
-            stock.promote();
-            self.check.notify_one();
+        let mut stock = self.stock.lock();
+        if stock.active().is_none() {
+            self.replace(&mut stock, Wear::Gone);
         }
-        stock.active.clone()
+        stock.active().cloned()
     }
 
-    fn forked(&self, zygote: &Zygote) {
-        if !self.plan.single_use && zygote.forks() >= self.rotate_runs {
-            self.rotate(Wear::Runs);
+    /// As [`Self::pick`], for processes that are kept: none with a layout that a crash may have shown to somebody.
+    fn pick_untainted(&self) -> Option<Arc<Zygote>> {
+        self.pick().filter(|zygote| !zygote.is_tainted())
+    }
+
+    /// A run's process crashed.
+    pub(super) fn crashed(&self) {
+        let mut stock = self.stock.lock();
+        if let Some(active) = stock.active() {
+            active.taint();
+            self.replace(&mut stock, Wear::Crash);
+        }
+    }
+
+    /// Replaces the active zygote if it is worn.
+    fn rotate(&self) {
+        let mut stock = self.stock.lock();
+        if let (false, Some(wear)) = (self.plan.single_use, stock.worn(self.rotation)) {
+            self.replace(&mut stock, wear);
         }
     }
 
     /// Puts the spare in the active one's place; the keeper boots the next spare. Without a spare the active one stays
     /// until there is one. What it made ahead goes with it, unless it has just made enough.
-    pub(super) fn rotate(&self, wear: Wear) {
-        if self.plan.single_use {
-            return;
+    fn replace(&self, stock: &mut Stock, wear: Wear) {
+        if stock.promote() {
+            tracing::debug!(engine = %self.plan.engine, ?wear, "zygote rotated");
         }
         if wear != Wear::Runs {
             self.ahead.expire();
         }
-        let mut stock = self.stock.lock();
-        if !stock.spare.is_empty() {
-            tracing::debug!(engine = %self.plan.engine, ?wear, "zygote rotated");
-            stock.promote();
-        } else if let (Some(active), true) = (&stock.active, wear != Wear::Runs) {
-            active.taint();
-        }
-        drop(stock);
         self.check.notify_one();
     }
 
     /// Keeps the stock full until `stop`.
     async fn keep(self: Arc<Self>, stop: CancellationToken, gauge: Gauge) {
-        let mut pause = PAUSE;
+        let mut pause = Pause::new();
+        let mut failing = false;
         while !stop.is_cancelled() {
-            let wanted = self.wants_another();
-            gauge.set(self.is_dry());
-            if !wanted {
-                let rotation = self.rotation_due();
+            let lacking = self.tend();
+            // In `exec` mode there is often none for the moment that the next one takes to boot.
+            gauge.set(self.is_dry() && (failing || !self.plan.single_use));
+            if !lacking {
                 tokio::select! {
                     () = stop.cancelled() => break,
                     () = self.check.notified() => {}
-                    () = tokio::time::sleep_until(rotation.into()) => self.rotate(Wear::Time),
+                    () = tokio::time::sleep_until(self.rotation_due().into()) => {}
                 }
                 continue;
             }
-            match self.boot_one().await {
-                Ok(()) => pause = PAUSE,
+            let booted = self.boot_one().await;
+            failing = booted.is_err();
+            match booted {
+                Ok(()) => pause.reset(),
                 Err(error) => {
                     self.report("a zygote does not boot", &error);
-                    tokio::select! {
-                        () = stop.cancelled() => break,
-                        () = tokio::time::sleep(pause) => {}
-                    }
-                    pause = (pause * 2).min(PAUSE_MAX);
+                    pause.wait(&stop).await;
                 }
             }
         }
-        self.close().await;
-    }
-
-    fn report(&self, what: &'static str, error: &(dyn std::error::Error + 'static)) {
-        tracing::error!(engine = %self.plan.engine, error, what);
-    }
-
-    /// Whether the stock lacks a zygote; also forgets the dead.
-    fn wants_another(&self) -> bool {
-        let mut stock = self.stock.lock();
-        stock.spare.retain(|zygote| !zygote.is_gone());
-        stock.retired.retain(|zygote| !zygote.reaped.is_cancelled());
-        if self.plan.single_use {
-            return stock.spare.len() < EXEC_AHEAD;
-        }
-        if stock.active.as_ref().is_none_or(|active| active.is_gone()) {
-            stock.promote();
-        }
-        let worn = stock.active.as_ref().is_some_and(|active| {
-            active.is_tainted()
-                || active.forks() >= self.rotate_runs
-                || active.born.elapsed() >= self.rotate_after
-        });
-        if worn && !stock.spare.is_empty() {
-            if stock.active.as_ref().is_some_and(|active| active.is_tainted()) {
-                self.ahead.expire();
-            }
-            stock.promote();
-        }
-        stock.active.is_none() || stock.spare.is_empty()
-    }
-
-    fn is_dry(&self) -> bool {
-        let stock = self.stock.lock();
-        stock.active.as_ref().is_none_or(|active| active.is_gone()) && stock.spare.is_empty()
-    }
-
-    fn rotation_due(&self) -> Instant {
-        let born = self.stock.lock().active.as_ref().map_or_else(Instant::now, |active| active.born);
-        let far = Duration::from_secs(24 * 3600);
-        if self.plan.single_use { Instant::now() + far } else { born + self.rotate_after.min(far) }
-    }
-
-    /// Retires every zygote and waits until each is reaped.
-    async fn close(&self) {
-        let zygotes: Vec<Arc<Zygote>> = {
-            let mut stock = self.stock.lock();
-            let Stock { active, spare, retired } = &mut *stock;
-            active.take().into_iter().chain(spare.drain(..)).chain(retired.drain(..)).collect()
-        };
-        for zygote in &zygotes {
-            zygote.retire();
-        }
+        let zygotes = self.stock.lock().close();
         for zygote in zygotes {
             zygote.reaped.cancelled().await;
         }
     }
-}
 
-impl Stock {
-    /// The active zygote serves what it was asked and ends; the spare takes its place.
-    fn promote(&mut self) {
-        if let Some(old) = self.active.take() {
-            old.retire();
-            self.retired.push(old);
+    fn report(&self, what: &str, error: &(dyn std::error::Error + 'static)) {
+        tracing::error!(engine = %self.plan.engine, error, "{what}");
+    }
+
+    /// Replaces what is worn, and can be. True if the stock lacks a zygote.
+    fn tend(&self) -> bool {
+        let mut stock = self.stock.lock();
+        stock.forget();
+        let serves = !self.plan.single_use;
+        if let (true, 1.., Some(wear)) = (serves, stock.spares(), stock.worn(self.rotation)) {
+            self.replace(&mut stock, wear);
         }
-        while let Some(next) = self.spare.pop_front() {
-            if !next.is_gone() {
-                self.active = Some(next);
-                return;
-            }
-        }
+        stock.spares() < self.spares || (serves && stock.active().is_none())
+    }
+
+    fn is_dry(&self) -> bool {
+        let stock = self.stock.lock();
+        stock.active().is_none() && stock.spares() == 0
+    }
+
+    fn rotation_due(&self) -> Instant {
+        let far = Instant::now() + FAR;
+        if self.plan.single_use { far } else { self.stock.lock().worn_at(self.rotation).min(far) }
     }
 }

@@ -9,7 +9,7 @@ use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
 use std::time::Duration;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::wait::{Id, WaitPidFlag, waitid};
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
@@ -60,6 +60,12 @@ pub(crate) fn watch(fd: OwnedFd, interest: Interest) -> io::Result<AsyncFd<Owned
 /// Whether the process has ended. What cannot be asked counts as ended.
 pub(crate) fn is_ended(fd: BorrowedFd<'_>) -> bool {
     !matches!(poll(&mut [PollFd::new(fd, PollFlags::POLLIN)], PollTimeout::ZERO), Ok(0))
+}
+
+/// Whether the process neither has ended nor is stopped by a signal. What cannot be asked is not running.
+pub(crate) fn is_running(fd: BorrowedFd<'_>) -> bool {
+    let look = WaitPidFlag::WEXITED | WaitPidFlag::WSTOPPED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+    matches!(waitid(Id::PIDFd(fd), look), Ok(WaitStatus::StillAlive))
 }
 
 /// Sends SIGKILL. A process that has ended already, reaped or not, is no error.

@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use codemode_lockdown::cgroup::RunGroup;
@@ -86,6 +87,19 @@ impl Process {
     /// Whether it has ended, as far as the kernel says at once.
     pub(crate) fn has_ended(&self) -> bool {
         self.fd().map_or(true, |fd| pidfd::is_ended(fd.as_fd()))
+    }
+
+    /// Whether it neither has ended nor is stopped by a signal, as far as the kernel says at once.
+    pub(crate) fn is_running(&self) -> bool {
+        self.fd().is_ok_and(|fd| pidfd::is_running(fd.as_fd()))
+    }
+
+    /// As [`Self::ended`], for one waiter at a time.
+    pub(crate) fn poll_ended(&self, context: &mut Context<'_>) -> Poll<()> {
+        match self.fd() {
+            Ok(fd) => fd.poll_read_ready(context).map(drop),
+            Err(_) => Poll::Ready(()),
+        }
     }
 
     /// Waits until it has ended. Cancel-safe.

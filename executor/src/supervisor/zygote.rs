@@ -10,7 +10,7 @@ use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use codemode_wire::control::{BootRequest, ForkRequest, ZygoteFrame};
 use codemode_wire::limits::{CONTROL_BYTES_MAX, WIRE_VERSION};
@@ -99,6 +99,9 @@ pub enum BootError {
     /// It did not answer in time.
     #[error("no answer within {0:?}")]
     Deadline(Duration),
+    /// The executor shuts down.
+    #[error("the executor shuts down")]
+    Stopped,
 }
 
 /// Why there is no process.
@@ -136,6 +139,9 @@ pub enum ForkError {
     /// A process that was made ahead said nothing in time.
     #[error("it did not lock itself down in time")]
     Silent,
+    /// The kernel gave no random bytes.
+    #[error("no random bytes")]
+    Random(#[source] io::Error),
     /// A local resource is missing.
     #[error("cannot make a channel")]
     Channel(#[from] io::Error),
@@ -164,7 +170,6 @@ pub(crate) struct Zygote {
     socket: AsyncFd<OwnedFd>,
     pub(crate) info: Arc<EngineInfo>,
     pub(crate) in_force: LayerSet,
-    pub(crate) born: Instant,
     waiting: Mutex<VecDeque<oneshot::Sender<Answer>>>,
     forks: AtomicU64,
     gone: AtomicBool,
@@ -200,7 +205,6 @@ impl Zygote {
             socket: ours,
             in_force: info.in_force(),
             info: Arc::new(info),
-            born: Instant::now(),
             waiting: Mutex::default(),
             forks: AtomicU64::new(0),
             gone: AtomicBool::new(false),
@@ -257,17 +261,17 @@ impl Zygote {
                     let waited = tokio::time::timeout(self.control_deadline, self.socket.writable()).await;
                     match waited {
                         Ok(Ok(mut ready)) => ready.clear_ready(),
-                        Ok(Err(_)) => return Err(ForkError::Gone),
+                        Ok(Err(_)) => return Err(self.lost()),
                         Err(_) => return Err(self.condemn("takes no requests")),
                     }
                 }
-                Err(_) => return Err(ForkError::Gone),
+                Err(_) => return Err(self.lost()),
             }
         };
         drop(run_socket);
         match tokio::time::timeout(self.control_deadline, answered).await {
             Ok(Ok(answer)) => answer,
-            Ok(Err(_)) => Err(ForkError::Gone),
+            Ok(Err(_)) => Err(self.lost()),
             Err(_) => Err(self.condemn("does not answer")),
         }
     }
@@ -284,11 +288,16 @@ impl Zygote {
         Ok(answered)
     }
 
+    /// The socket says so before the process's end is noticed: who asks again shall not ask this one.
+    fn lost(&self) -> ForkError {
+        self.gone.store(true, Ordering::Release);
+        ForkError::Gone
+    }
+
     fn condemn(&self, why: &'static str) -> ForkError {
         tracing::error!(engine = %self.info.engine, why, "a zygote is killed");
-        self.gone.store(true, Ordering::Release);
         self.condemned.notify_one();
-        ForkError::Gone
+        self.lost()
     }
 
     /// Reads answers until the zygote ends, then reaps it.

@@ -250,7 +250,8 @@ pub struct Position {
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Usage {
-    /// CPU time of the run's process, microseconds.
+    /// CPU time of the run's process from the moment when it got its program, microseconds. Of a process that was made
+    /// ahead and was still warming up, the rest of that is in it: at most a millisecond or two.
     #[prost(uint64, tag = "1")]
     pub cpu_us: u64,
     /// Elapsed time from admission to settlement, microseconds.
@@ -281,10 +282,10 @@ pub struct Phases {
     /// Erasing types.
     #[prost(uint64, tag = "2")]
     pub strip_us: u64,
-    /// Getting the process.
+    /// Getting the process; next to nothing for one that was made ahead.
     #[prost(uint64, tag = "3")]
     pub fork_us: u64,
-    /// The process locking itself down, until it said so.
+    /// Until the process's word that it is locked down was read and judged; one that was made ahead said so before.
     #[prost(uint64, tag = "4")]
     pub lockdown_us: u64,
     /// The program, until its terminal event.

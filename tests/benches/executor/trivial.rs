@@ -99,7 +99,7 @@ pub(crate) async fn measure(setting: &Setting<'_>, report: &mut Report) -> anyho
     Ok(())
 }
 
-/// What the very first run of an executor takes: nothing is warm.
+/// What the very first run of an executor takes: nothing is warm but what is made ahead.
 async fn first_runs(setting: &Setting<'_>, report: &mut Report) -> anyhow::Result<()> {
     for engine in &setting.engines {
         let [mut walls, mut strips] = [(); 2].map(|()| Samples::default());

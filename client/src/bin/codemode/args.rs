@@ -28,8 +28,8 @@ Tools:
     {\"namespaces\":[{\"global\":\"tools\",\"functions\":[\"add\"],
       \"errorClass\":{\"name\":\"ToolCallError\",\"memberNameProperty\":\"toolName\"}}]}
   (on one line; errorClass may be left out). Then it reads calls on standard input
-    {\"id\":1,\"global\":\"tools\",\"name\":\"add\",\"args\":[1,2]}
-  and answers each, in any order, on standard output
+    {\"id\":1,\"global\":\"tools\",\"name\":\"add\",\"args\":{\"a\":1,\"b\":2}}
+  (args is the one argument of the call tools.add({ a: 1, b: 2 })) and answers each, in any order, on standard output
     {\"id\":1,\"value\":3}   or   {\"id\":1,\"error\":{\"message\":\"out of paper\"}}
   Its standard error is shown. Its standard input ends when the run has; its whole process group is killed then.
 

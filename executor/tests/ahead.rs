@@ -1,0 +1,169 @@
+//! What is made ahead of runs, over the fake runner: what may still be used after a crash, a rotation, a death, a stop.
+
+#![allow(clippy::unwrap_used, reason = "a test that fails loudly")]
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use common::{Executor, start, words};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+/// How long something that takes milliseconds may take on a busy machine.
+const SOON: Duration = Duration::from_secs(20);
+
+fn signal(pid: u32, signal: Signal) {
+    kill(Pid::from_raw(pid.try_into().unwrap()), signal).unwrap();
+}
+
+fn in_role(executor: &Executor, role: &str) -> Vec<u32> {
+    let ending = format!("\0{role}\0");
+    let has = |pid: &u32| {
+        std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default().ends_with(ending.as_bytes())
+    };
+    executor.children().into_iter().filter(has).collect()
+}
+
+/// Zygotes: they alone hold a socket as descriptor 0.
+fn zygotes(executor: &Executor) -> BTreeSet<u32> {
+    let holds = |pid: &u32| {
+        std::fs::read_link(format!("/proc/{pid}/fd/0"))
+            .is_ok_and(|target| target.to_string_lossy().starts_with("socket:"))
+    };
+    in_role(executor, "zygote").into_iter().filter(holds).collect()
+}
+
+fn ahead(executor: &Executor) -> BTreeSet<u32> {
+    let zygotes = zygotes(executor);
+    in_role(executor, "zygote").into_iter().filter(|pid| !zygotes.contains(pid)).collect()
+}
+
+/// Waits until `what` says yes, and answers whether it did.
+async fn eventually(mut what: impl FnMut() -> bool) -> bool {
+    let until = Instant::now() + SOON;
+    while Instant::now() < until {
+        if what() {
+            return true;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    what()
+}
+
+/// An executor that keeps one process ahead, and that process.
+async fn with_one_ahead(options: &[&str]) -> (Executor, u32) {
+    let executor = Executor::start(&[&["--processes-ahead", "1"], options].concat());
+    // Zygotes are two when all is at rest; until then a process just made may be taken for one.
+    assert!(eventually(|| zygotes(&executor).len() == 2 && ahead(&executor).len() == 1).await);
+    let one = *ahead(&executor).first().unwrap();
+    (executor, one)
+}
+
+/// How zygotes that boot from now on behave.
+fn set_boot(executor: &Executor, boot: &str) {
+    std::fs::write(executor.folder.path().join("codemode-runner-quickjs.boot"), boot).unwrap();
+}
+
+#[tokio::test]
+async fn nothing_is_made_with_a_layout_that_a_crash_may_have_shown() {
+    let (executor, first) = with_one_ahead(&["--boot-ms", "60000"]).await;
+    // No spare, and none that boots: the zygote of the crash has to serve on.
+    set_boot(&executor, "boot=silent");
+    let mut spares = zygotes(&executor);
+    let active = *spares.first().unwrap();
+    spares.remove(&active);
+    for spare in spares {
+        signal(spare, Signal::SIGKILL);
+    }
+    assert!(eventually(|| zygotes(&executor).len() == 2).await, "another one boots, and will not come up");
+    let (kind, _) = words(&executor.outcome("kill 11").await);
+    assert_eq!(kind, "signal");
+    assert!(eventually(|| ahead(&executor).is_empty()).await, "{first} may know what the crash showed");
+    // Runs are served all the same, by processes made for them.
+    for _ in 0..3 {
+        assert_eq!(executor.outcome("done 1").await.failure, None);
+    }
+    assert!(ahead(&executor).is_empty(), "{:?}", ahead(&executor));
+    set_boot(&executor, "");
+    for stuck in zygotes(&executor).into_iter().filter(|pid| *pid != active) {
+        signal(stuck, Signal::SIGKILL);
+    }
+    assert!(eventually(|| ahead(&executor).len() == 1 && !zygotes(&executor).contains(&active)).await);
+}
+
+#[tokio::test]
+async fn what_a_killed_zygote_made_is_not_used() {
+    let (executor, first) = with_one_ahead(&[]).await;
+    for zygote in zygotes(&executor) {
+        signal(zygote, Signal::SIGKILL);
+    }
+    assert!(eventually(|| ahead(&executor).len() == 1 && !ahead(&executor).contains(&first)).await);
+    assert_eq!(executor.outcome("done 1").await.failure, None);
+}
+
+#[tokio::test]
+async fn a_timed_rotation_takes_one_zygote_and_renews_what_is_ahead() {
+    let began = Instant::now();
+    let (executor, first) = with_one_ahead(&["--rotate-ms", "1000"]).await;
+    let (mut seen, mut made) = (zygotes(&executor), BTreeSet::from([first]));
+    while began.elapsed() < Duration::from_millis(4500) {
+        seen.extend(zygotes(&executor));
+        made.extend(ahead(&executor));
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let rotations = usize::try_from(began.elapsed().as_secs()).unwrap();
+    assert!(seen.len() <= 2 + rotations, "{rotations} rotations at most took {} zygotes", seen.len());
+    assert!(seen.len() >= 4, "it rotates: {seen:?}");
+    assert!(made.difference(&seen).count() >= 3, "and what was made ahead goes with its zygote: {made:?}");
+}
+
+#[tokio::test]
+async fn what_dies_unused_is_reaped_and_replaced_without_a_run() {
+    let (executor, first) = with_one_ahead(&[]).await;
+    signal(first, Signal::SIGKILL);
+    let path = format!("/proc/{first}");
+    assert!(eventually(|| !std::path::Path::new(&path).exists()).await, "it stays a zombie");
+    assert!(eventually(|| ahead(&executor).len() == 1).await);
+}
+
+#[tokio::test]
+async fn what_is_stopped_is_not_handed_out() {
+    let (executor, first) = with_one_ahead(&[]).await;
+    signal(first, Signal::SIGSTOP);
+    let stopped =
+        || std::fs::read_to_string(format!("/proc/{first}/stat")).is_ok_and(|stat| stat.contains(") T "));
+    assert!(eventually(stopped).await);
+    assert_eq!(executor.outcome("done 1").await.failure, None);
+    let path = format!("/proc/{first}");
+    assert!(eventually(|| !std::path::Path::new(&path).exists()).await);
+}
+
+#[tokio::test]
+async fn a_stopped_stripping_process_is_replaced_long_before_a_programs_time_is_over() {
+    let executor = Executor::start(&["--strip-ms", "60000"]);
+    let before = in_role(&executor, "strip");
+    for process in &before {
+        signal(*process, Signal::SIGSTOP);
+    }
+    let began = Instant::now();
+    assert_eq!(executor.outcome("done 1").await.failure, None);
+    assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
+    let long = format!("done 1\n#{}", "x".repeat(64 * 1024));
+    assert_eq!(executor.start_run(start(&long)).await.outcome().await.failure, None);
+    assert!(in_role(&executor, "strip").iter().all(|pid| !before.contains(pid)));
+}
+
+#[tokio::test]
+async fn in_exec_mode_processes_are_booted_ahead() {
+    for (wanted, booted) in [("0", 1), ("1", 1), ("3", 3)] {
+        let executor = Executor::start(&["--spawn", "exec", "--processes-ahead", wanted]);
+        let rests = || in_role(&executor, "once").len() == booted;
+        assert!(eventually(rests).await, "{wanted}: {:?}", in_role(&executor, "once"));
+        for _ in 0..5 {
+            assert_eq!(executor.outcome("done 1").await.failure, None);
+        }
+        assert!(eventually(rests).await, "{wanted}: {:?}", in_role(&executor, "once"));
+    }
+}
