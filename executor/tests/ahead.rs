@@ -103,6 +103,28 @@ async fn what_a_killed_zygote_made_is_not_used() {
     assert_eq!(executor.outcome("done 1").await.failure, None);
 }
 
+/// CPU time that a process has used, clock ticks of a hundredth of a second.
+fn cpu_ticks(pid: u32) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let fields: Vec<_> = stat.rsplit(')').next().unwrap().split_ascii_whitespace().collect();
+    fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
+}
+
+#[tokio::test]
+async fn without_a_zygote_the_executor_waits_and_does_not_spin() {
+    let (executor, _) = with_one_ahead(&["--boot-ms", "60000"]).await;
+    set_boot(&executor, "boot=silent");
+    let before = zygotes(&executor);
+    for zygote in &before {
+        signal(*zygote, Signal::SIGKILL);
+    }
+    assert!(eventually(|| ahead(&executor).is_empty() && zygotes(&executor).is_disjoint(&before)).await);
+    let (began, used) = (Instant::now(), cpu_ticks(executor.pid()));
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let used = (cpu_ticks(executor.pid()) - used) as f64 / 100.0;
+    assert!(used < began.elapsed().as_secs_f64() / 4.0, "{used} s of CPU time for nothing");
+}
+
 #[tokio::test]
 async fn a_timed_rotation_takes_one_zygote_and_renews_what_is_ahead() {
     let began = Instant::now();

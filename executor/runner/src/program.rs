@@ -233,7 +233,8 @@ fn compile_text<'s>(
 /// What the engine says of a text that it refused, at the program's own line and column (from 1; 0 is unknown).
 ///
 /// v8 counts the wrapper's line. quickjs reads its place from a stack text that the boot script formatted, where that
-/// line is gone already; it has none for what is wrong inside a regular expression, and for nothing else.
+/// line is gone already; it has none for a private name that no class declares, nor for what is wrong inside a regular
+/// expression, which it does not name then.
 fn refusal(message: String, line: u32, column: u32) -> CompileFailure {
     if cfg!(feature = "v8") {
         return CompileFailure { message, line: line.saturating_sub(1), column: column.saturating_add(1) };
@@ -241,7 +242,7 @@ fn refusal(message: String, line: u32, column: u32) -> CompileFailure {
     if line > 0 {
         return CompileFailure { message, line, column: column.saturating_add(1) };
     }
-    let named = message.contains("regular expression");
+    let named = message.contains("regular expression") || message.contains("private field");
     let message = if named {
         message
     } else {

@@ -91,8 +91,9 @@ impl Ahead {
 
     /// Nothing that was made so far is used any more.
     pub(super) fn expire(&self) {
-        self.shelf.lock().expire();
-        self.changed.notify_one();
+        if self.shelf.lock().expire() {
+            self.changed.notify_one();
+        }
     }
 
     /// What is to be made next; `None` while there is enough.
@@ -135,10 +136,12 @@ impl Shelf {
         false
     }
 
-    fn expire(&mut self) {
+    /// False if nothing was there.
+    fn expire(&mut self) -> bool {
         self.epoch += 1;
-        let ready = self.ready.drain(..);
-        self.useless.extend(ready);
+        let some = !self.ready.is_empty();
+        self.useless.extend(self.ready.drain(..));
+        some
     }
 }
 
