@@ -145,7 +145,7 @@ pub struct Position {
 /// What a run spent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// CPU time of the run's process, microseconds.
+    /// CPU time of the run's process from the moment when it got its program, microseconds.
     pub cpu_us: u64,
     /// Elapsed time from admission to settlement, microseconds.
     pub wall_us: u64,
@@ -168,9 +168,9 @@ pub struct Phases {
     pub admission_us: u64,
     /// Erasing types.
     pub strip_us: u64,
-    /// Getting the process.
+    /// Getting the process; next to nothing for one that was made ahead.
     pub fork_us: u64,
-    /// The process locking itself down.
+    /// Until the process's word that it is locked down was judged.
     pub lockdown_us: u64,
     /// The program.
     pub run_us: u64,

@@ -1,7 +1,7 @@
 //! Owns every child process: one zygote for each engine with a spare behind it, what is made ahead of runs, the
-//! stripping process, and the run processes until their runs have reaped them. Start reading here; [`mod@line`] holds one
-//! engine's supply, [`mod@stock`] its zygotes, [`zygote`] the conversation with one, [`process`] the life of a child, [`strip`] the stripping
-//! process.
+//! stripping processes, and the run processes until their runs have reaped them. Start reading here; [`mod@line`] holds
+//! one engine's supply, [`mod@stock`] its zygotes, [`zygote`] the conversation with one, [`process`] the life of a
+//! child, [`strip`] the stripping processes.
 //!
 //! Zygotes are rotated (after so many runs, so much time, and at once after a crash), because all children of one share
 //! their memory layout: what one run learnt of addresses must not help a later one.
@@ -56,6 +56,8 @@ pub(crate) struct Forked {
     pub(crate) nonce: [u8; 16],
     /// Layers that must be in its hello.
     pub(crate) expected: LayerSet,
+    /// The zygote that made it, [`Zygote::id`](zygote::Zygote).
+    pub(crate) maker: u64,
 }
 
 impl Forked {
@@ -193,9 +195,9 @@ impl Supervisor {
     }
 
     /// A run's process crashed: what it may have learnt about memory layouts is made worthless.
-    pub(crate) fn crashed(&self, engine: Engine) {
+    pub(crate) fn crashed(&self, engine: Engine, maker: u64) {
         if let Some(line) = self.line(engine) {
-            line.crashed();
+            line.crashed(maker);
         }
     }
 

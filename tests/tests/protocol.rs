@@ -9,7 +9,6 @@ use codemode_tests::executor::Executor;
 use codemode_tests::judge::kind_name;
 use codemode_tests::live::{LiveRun, start};
 use prost::Message as _;
-use tokio_stream::StreamExt as _;
 use tonic::{Code, Status};
 
 async fn executor(configuration: &str) -> Executor {
@@ -58,11 +57,13 @@ async fn what_cannot_be_decoded_is_an_invalid_argument() {
     let start =
         v1::RunRequest { message: Some(ToExecutor::Start(start("await new Promise(() => {})", &[]))) };
     let begun = v1::Abort { reason: String::from_utf8(inner(&start)).expect("a text") };
-    for (messages, after) in [(vec![junk()], "at once"), (vec![begun, junk()], "in a run")] {
+    for (first, after) in [(junk(), "at once"), (begun, "in a run")] {
         let channel = executor.channel().await.expect("a channel");
         let mut client = tonic::client::Grpc::new(channel);
         client.ready().await.expect("ready");
-        let requests = tonic::Request::new(tokio_stream::iter(messages).chain(tokio_stream::pending()));
+        let (sender, receiver) = tokio::sync::mpsc::channel(2);
+        sender.send(first).await.expect("room");
+        let requests = tonic::Request::new(tokio_stream::wrappers::ReceiverStream::new(receiver));
         let path = "/codemode.executor.v1.Executor/Run".parse().expect("a path");
         let codec = tonic_prost::ProstCodec::<v1::Abort, v1::RunResponse>::default();
         let status = match client.streaming(requests, path, codec).await {
@@ -71,7 +72,8 @@ async fn what_cannot_be_decoded_is_an_invalid_argument() {
                 let mut responses = responses.into_inner();
                 loop {
                     match responses.message().await {
-                        Ok(Some(_)) => {}
+                        // It has started.
+                        Ok(Some(_)) => sender.send(junk()).await.expect("room"),
                         Ok(None) => panic!("{after}: the stream ended well"),
                         Err(status) => break status,
                     }

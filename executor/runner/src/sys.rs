@@ -39,8 +39,8 @@ pub(crate) fn mark_forkable(maps: BorrowedFd<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// Sizes of blocks that holes in the C heap are filled with, bytes, the large ones first: powers of two, then every size
-/// that the allocator tells apart.
+/// Sizes of blocks that holes in the C heap are filled with, bytes, the large ones first: powers of two, then every
+/// size that the allocator tells apart.
 fn hole_sizes() -> impl Iterator<Item = usize> {
     let large = (10..=16).rev().map(|power| 1_usize << power);
     large.chain((24..1024).step_by(16).rev())
@@ -52,7 +52,8 @@ const HOLES_BYTES_MAX: usize = 64 << 20;
 /// Fills the holes that booting left in the C heap, for good. What a forked child allocates is then new and side by
 /// side; out of the holes it would be strewn over pages that the child has to copy one by one.
 ///
-/// `mallinfo2` is in glibc from 2.33 on. An allocator without a heap that ends at the break has no holes that this finds.
+/// `mallinfo2` is in glibc from 2.33 on. An allocator without a heap that ends at the break has no holes that this
+/// finds.
 pub(crate) fn fill_heap_holes() {
     // SAFETY: only asks the allocator; there is one thread.
     let info = unsafe { libc::mallinfo2() };

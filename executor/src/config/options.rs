@@ -236,7 +236,8 @@ pub struct Options {
     /// nothing meanwhile.
     #[arg(long, env = "CODEMODE_EXECUTOR_STRIP_MS", value_name = "MS")]
     pub strip_ms: Option<u64>,
-    /// Memory for stripped programs that are remembered.
+    /// Memory for stripped programs that are remembered: half for short ones, half for those from 32 KiB. One that would
+    /// take more than half of its half is not.
     #[arg(long, env = "CODEMODE_EXECUTOR_STRIP_CACHE_BYTES", value_name = "BYTES")]
     pub strip_cache_bytes: Option<u64>,
     /// Which events are logged (to stderr), e.g. `info` or `info,codemode_executor=debug`. Default `info`.

@@ -134,6 +134,16 @@ mod tests {
     }
 
     #[test]
+    fn what_looks_like_an_attempt_is_a_crash() {
+        for exit in [Exit::Code(exit::PANIC), Exit::Signal(libc::SIGSEGV), Exit::Signal(libc::SIGSYS)] {
+            assert!(is_crash(exit), "{exit:?}");
+        }
+        for exit in [Exit::Code(exit::DONE), Exit::Code(exit::HEAP), Exit::Signal(libc::SIGKILL)] {
+            assert!(!is_crash(exit), "{exit:?}");
+        }
+    }
+
+    #[test]
     fn the_kernels_backstop_comes_after_the_budget() {
         for (ms, seconds) in [(1, 2), (1000, 2), (1001, 3), (60_000, 61), (u64::MAX / 2, u32::MAX - 1)] {
             assert_eq!(soft_cpu_seconds(&Budgets { compute_ms: ms, ..BUDGETS }), seconds);

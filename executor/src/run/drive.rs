@@ -45,6 +45,8 @@ const HEAVY_BYTES: usize = 1 << 20;
 /// A run with a process.
 pub(crate) struct Drive<'a> {
     process: Process,
+    /// The zygote that made it.
+    maker: u64,
     stream: UnixStream,
     decoder: Decoder,
     read_bytes: usize,
@@ -122,7 +124,7 @@ impl<'a> Drive<'a> {
         unconfirmed: Unconfirmed,
         wall: Instant,
     ) -> Self {
-        let Forked { process, stream, .. } = forked;
+        let Forked { process, stream, maker, .. } = forked;
         let clock = Deadlines {
             wall,
             hello: Some(Instant::now() + context.config.lockdown),
@@ -142,7 +144,17 @@ impl<'a> Drive<'a> {
             confirmed: false,
         };
         let decoder = Decoder::new(context.config.frame_bytes_max + FRAME_OVERHEAD_BYTES);
-        Self { process, stream, decoder, read_bytes: READ_BYTES[0], eof: false, dead: false, clock, core }
+        Self {
+            process,
+            maker,
+            stream,
+            decoder,
+            read_bytes: READ_BYTES[0],
+            eof: false,
+            dead: false,
+            clock,
+            core,
+        }
     }
 
     /// Runs until something ends it, and settles. The answer is sent by the caller of this, after what happened
@@ -287,18 +299,13 @@ impl<'a> Drive<'a> {
         }
         let calls = self.core.stage.calls();
         self.core.stage = Stage::Settled { calls };
-        let Self { process, mut core, clock, .. } = self;
-        // Confining itself and warming up are not the program's doing.
-        let before = clock.meter.map_or(Duration::ZERO, |meter| meter.base);
+        let Self { process, maker, mut core, clock, .. } = self;
         if process.has_group() {
             core.layers.insert(Layer::Cgroup);
         }
         let pid = process.pid();
-        let ended = process
-            .reap()
-            .await
-            .map(|ended| Ended { cpu: ended.cpu.saturating_sub(before), ..ended })
-            .inspect_err(|error| tracing::error!(pid, %error, "cannot reap a run"));
+        let ended =
+            process.reap().await.inspect_err(|error| tracing::error!(pid, %error, "cannot reap a run"));
         watch.lap(|phases| &mut phases.settle);
         // What the caller takes to read the rest is not the run's.
         let spent = watch.usage();
@@ -306,7 +313,7 @@ impl<'a> Drive<'a> {
         if let (Terminal::Died { .. }, Ok(ended)) = (&terminal, &ended)
             && attribution::is_crash(ended.exit)
         {
-            context.supervisor.crashed(spec.engine);
+            context.supervisor.crashed(spec.engine, maker);
         }
         for event in outbox {
             if !hand_over(events, event).await {
@@ -320,8 +327,10 @@ impl<'a> Drive<'a> {
             }
             Err(_) => Failure::new(Detail::Infrastructure, "the process's end was lost"),
         });
+        // Confining itself and warming up were not the program's doing.
+        let cpu = clock.meter.zip(ended.as_ref().ok());
         let usage = Usage {
-            cpu: ended.as_ref().map_or(Duration::ZERO, |ended| ended.cpu),
+            cpu: cpu.map_or(Duration::ZERO, |(meter, ended)| ended.cpu.saturating_sub(meter.base)),
             peak_memory_bytes: ended.as_ref().map_or(0, |ended| ended.peak_memory_bytes),
             binding_calls: calls,
             output_bytes: settled.output_bytes,

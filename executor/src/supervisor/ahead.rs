@@ -1,5 +1,5 @@
-//! Processes made ahead of their runs: forked, locked down, their hello sent, waiting for the one program that each will
-//! ever get. Taking one saves its run the fork and the lockdown.
+//! Processes made ahead of their runs: forked, locked down, their hello sent, waiting for the one program that each
+//! will ever get. Taking one saves its run the fork and the lockdown.
 //!
 //! They have the limits of the runs before them. A run with other limits gets a process made for it, and when several
 //! in a row want others, what is made ahead follows. Owns which ones may still be used; [`mod@super::line`] makes them.
@@ -36,6 +36,8 @@ struct Shelf {
     candidate: Option<(Limits, u32)>,
     /// Changes when what was made before must not be used any more.
     epoch: u64,
+    /// A run took one since this was asked last.
+    used: bool,
 }
 
 /// What the keeper shall make.
@@ -49,7 +51,7 @@ impl Ahead {
     /// Keeps `wanted` processes, at first with these limits.
     pub(super) fn new(wanted: usize, limits: Limits) -> Self {
         let (ready, useless) = (VecDeque::new(), Vec::new());
-        let shelf = Shelf { ready, useless, limits, candidate: None, epoch: 0 };
+        let shelf = Shelf { ready, useless, limits, candidate: None, epoch: 0, used: false };
         Self { wanted, shelf: Mutex::new(shelf), changed: Notify::new() }
     }
 
@@ -65,6 +67,7 @@ impl Ahead {
         }
         while let Some(forked) = shelf.ready.pop_front() {
             if forked.process.is_running() {
+                shelf.used = true;
                 return Some(forked);
             }
             shelf.useless.push(forked);
@@ -110,6 +113,11 @@ impl Ahead {
         } else {
             shelf.useless.push(forked);
         }
+    }
+
+    /// Whether a run took one since this was asked last: they are worth making.
+    pub(super) fn was_used(&self) -> bool {
+        std::mem::take(&mut self.shelf.lock().used)
     }
 
     /// What the keeper has to end.

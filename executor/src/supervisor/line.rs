@@ -5,6 +5,7 @@
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use codemode_wire::Layer;
@@ -24,6 +25,9 @@ use crate::config::Config;
 
 /// How often a fork is tried with another zygote when one turns out to be gone.
 const FORK_ATTEMPTS: usize = 3;
+/// Zygotes that are booted in a row without a process made by one of them, before there are pauses between them: one
+/// that serves, its spare, and one more.
+const FRUITLESS_BOOTS: u64 = 3;
 /// Time that never comes, as far as rotation goes.
 const FAR: Duration = Duration::from_secs(24 * 3600);
 
@@ -59,6 +63,8 @@ pub(super) struct Line {
     /// A zygote was put in stock: for those who wait for one.
     stocked: watch::Sender<u64>,
     ahead: Ahead,
+    /// Zygotes booted since one of them made a process.
+    fruitless: AtomicU64,
     info: Mutex<Option<Arc<EngineInfo>>>,
     keepers: Mutex<Vec<tokio::task::JoinHandle<()>>>,
 }
@@ -86,6 +92,7 @@ impl Line {
             check: Arc::default(),
             stocked: watch::Sender::new(0),
             ahead: Ahead::new(ahead, Limits::of(&config.budgets)),
+            fruitless: AtomicU64::new(0),
             info: Mutex::new(None),
             keepers: Mutex::default(),
         };
@@ -119,9 +126,13 @@ impl Line {
         }
         for _ in 0..FORK_ATTEMPTS {
             let zygote = self.take(self.plan.boot_deadline).await.ok_or(ForkError::Gone)?;
-            match self.make(&zygote, limits, false).await {
-                Err(ForkError::Gone) => {}
-                made => return made,
+            let made = self.make(&zygote, limits, false).await;
+            if self.plan.single_use && made.is_err() {
+                // Nobody else will ask it.
+                zygote.retire();
+            }
+            if !matches!(made, Err(ForkError::Gone)) {
+                return made;
             }
         }
         Err(ForkError::Gone)
@@ -136,15 +147,18 @@ impl Line {
         ours.set_nonblocking(true)?;
         let mut process =
             zygote.fork(&request, OwnedFd::from(theirs)).await.inspect_err(|_| self.check.notify_one())?;
-        if !self.plan.single_use && zygote.forks() >= self.rotation.runs {
-            self.rotate();
+        self.fruitless.store(0, Ordering::Relaxed);
+        if zygote.forks() >= self.rotation.runs {
+            self.rotate(&mut self.stock.lock());
+            self.check.notify_one();
         }
         let pid = process.pid();
         let group = self.groups.place(pid, data_bytes);
         process.join(group.map_err(|source| ForkError::Group { pid, source })?);
         // What the executor applies itself no runner can confirm.
         let expected = zygote.in_force.without(Layer::Cgroup);
-        Ok(Forked { process, stream: UnixStream::from_std(ours)?, nonce: request.nonce, expected })
+        let stream = UnixStream::from_std(ours)?;
+        Ok(Forked { process, stream, nonce: request.nonce, expected, maker: zygote.id })
     }
 
     /// Keeps as many processes made ahead as are wanted until `stop`.
@@ -152,6 +166,9 @@ impl Line {
         let mut stocked = self.stocked.subscribe();
         let mut pause = Pause::new();
         while !stop.is_cancelled() {
+            if self.ahead.was_used() {
+                pause.reset();
+            }
             if self.end_useless().await {
                 pause.wait(&stop).await;
             }
@@ -169,8 +186,9 @@ impl Line {
                 continue;
             };
             match self.make_ahead(&zygote, order, &stop).await {
-                Ok(()) => pause.reset(),
-                Err(ForkError::Gone) => {}
+                Ok(()) => {}
+                // It ended in its own time; the next one is asked.
+                Err(ForkError::Gone) if zygote.forks() > 0 => {}
                 Err(error) => {
                     self.report("a process cannot be made ahead", &error);
                     pause.wait(&stop).await;
@@ -219,8 +237,12 @@ impl Line {
     async fn boot_one(&self) -> Result<(), BootError> {
         let zygote = Zygote::boot(&self.plan, Arc::clone(&self.check)).await?;
         *self.info.lock() = Some(Arc::clone(&zygote.info));
-        self.stock.lock().add(zygote);
-        self.rotate();
+        self.fruitless.fetch_add(1, Ordering::Relaxed);
+        {
+            let mut stock = self.stock.lock();
+            stock.add(zygote);
+            self.rotate(&mut stock);
+        }
         self.stocked.send_modify(|count| *count += 1);
         Ok(())
     }
@@ -242,14 +264,14 @@ impl Line {
     }
 
     fn pick(&self) -> Option<Arc<Zygote>> {
-        if self.plan.single_use {
-            let spare = self.stock.lock().take_spare();
-            self.check.notify_one();
-            return spare;
-        }
         let mut stock = self.stock.lock();
+        if self.plan.single_use {
+            self.check.notify_one();
+            return stock.take_for_run();
+        }
         if stock.active().is_none() {
-            self.replace(&mut stock, Wear::Gone);
+            self.rotate(&mut stock);
+            self.check.notify_one();
         }
         stock.active().cloned()
     }
@@ -259,33 +281,29 @@ impl Line {
         self.pick().filter(|zygote| !zygote.is_tainted())
     }
 
-    /// A run's process crashed.
-    pub(super) fn crashed(&self) {
+    /// A process of that zygote crashed. What others made may be used on.
+    pub(super) fn crashed(&self, maker: u64) {
         let mut stock = self.stock.lock();
-        if let Some(active) = stock.active() {
+        if let Some(active) = stock.active().filter(|active| active.id == maker) {
             active.taint();
-            self.replace(&mut stock, Wear::Crash);
         }
+        self.rotate(&mut stock);
+        // It may be one that was replaced for its runs, whose last processes are still there.
+        self.ahead.expire();
+        self.check.notify_one();
     }
 
-    /// Replaces the active zygote if it is worn.
-    fn rotate(&self) {
-        let mut stock = self.stock.lock();
-        if let (false, Some(wear)) = (self.plan.single_use, stock.worn(self.rotation)) {
-            self.replace(&mut stock, wear);
-        }
-    }
-
-    /// Puts the spare in the active one's place; the keeper boots the next spare. Without a spare the active one stays
-    /// until there is one. What it made ahead goes with it, unless it has just made enough.
-    fn replace(&self, stock: &mut Stock, wear: Wear) {
-        if stock.promote() {
+    /// Puts a spare in the active zygote's place if that is worn. Without a spare the active one stays until there is
+    /// one. What it made ahead goes with it, unless it has just made enough.
+    fn rotate(&self, stock: &mut Stock) {
+        let Some(wear) = stock.worn(self.rotation).filter(|_| !self.plan.single_use) else { return };
+        let promoted = stock.promote();
+        if promoted {
             tracing::debug!(engine = %self.plan.engine, ?wear, "zygote rotated");
         }
-        if wear != Wear::Runs {
+        if wear == Wear::Gone || (promoted && wear != Wear::Runs) {
             self.ahead.expire();
         }
-        self.check.notify_one();
     }
 
     /// Keeps the stock full until `stop`.
@@ -293,25 +311,24 @@ impl Line {
         let mut pause = Pause::new();
         let mut failing = false;
         while !stop.is_cancelled() {
-            let lacking = self.tend();
-            // In `exec` mode there is often none for the moment that the next one takes to boot.
-            gauge.set(self.is_dry() && (failing || !self.plan.single_use));
-            if !lacking {
+            if !self.tend(&gauge, failing) {
                 tokio::select! {
-                    () = stop.cancelled() => break,
+                    () = stop.cancelled() => {}
                     () = self.check.notified() => {}
                     () = tokio::time::sleep_until(self.rotation_due().into()) => {}
                 }
                 continue;
             }
-            let booted = self.boot_one().await;
+            match self.fruitless.load(Ordering::Relaxed) {
+                0 => pause.reset(),
+                FRUITLESS_BOOTS.. => pause.wait(&stop).await,
+                _ => {}
+            }
+            let booted = self.boot_watched(&gauge, failing, &stop).await;
             failing = booted.is_err();
-            match booted {
-                Ok(()) => pause.reset(),
-                Err(error) => {
-                    self.report("a zygote does not boot", &error);
-                    pause.wait(&stop).await;
-                }
+            if let Err(error) = booted {
+                self.report("a zygote does not boot", &error);
+                pause.wait(&stop).await;
             }
         }
         let zygotes = self.stock.lock().close();
@@ -324,20 +341,35 @@ impl Line {
         tracing::error!(engine = %self.plan.engine, error, "{what}");
     }
 
-    /// Replaces what is worn, and can be. True if the stock lacks a zygote.
-    fn tend(&self) -> bool {
-        let mut stock = self.stock.lock();
-        stock.forget();
-        let serves = !self.plan.single_use;
-        if let (true, 1.., Some(wear)) = (serves, stock.spares(), stock.worn(self.rotation)) {
-            self.replace(&mut stock, wear);
+    /// Boots one, and looks after the others meanwhile: a boot may hang until its deadline.
+    async fn boot_watched(
+        &self,
+        gauge: &Gauge,
+        failing: bool,
+        stop: &CancellationToken,
+    ) -> Result<(), BootError> {
+        let mut booting = std::pin::pin!(self.boot_one());
+        loop {
+            tokio::select! {
+                booted = &mut booting => return booted,
+                () = stop.cancelled() => return booting.await,
+                () = self.check.notified() => {
+                    self.tend(gauge, failing);
+                }
+            }
         }
-        stock.spares() < self.spares || (serves && stock.active().is_none())
     }
 
-    fn is_dry(&self) -> bool {
-        let stock = self.stock.lock();
-        stock.active().is_none() && stock.spares() == 0
+    /// Replaces what is worn, and can be, and says whether there is any. True if the stock lacks a zygote.
+    fn tend(&self, gauge: &Gauge, failing: bool) -> bool {
+        let mut stock = self.stock.lock();
+        stock.forget();
+        self.rotate(&mut stock);
+        let serves = !self.plan.single_use;
+        let dry = stock.active().is_none() && stock.spares() == 0;
+        // In `exec` mode there is often none for the moment that the next one takes to boot.
+        gauge.set(dry && (failing || serves));
+        stock.spares() < self.spares || (serves && stock.active().is_none())
     }
 
     fn rotation_due(&self) -> Instant {

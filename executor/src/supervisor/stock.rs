@@ -55,9 +55,21 @@ impl Stock {
         self.active.as_ref().filter(|active| !active.is_gone())
     }
 
-    /// Takes a spare away: it is its one run's from now on.
-    pub(super) fn take_spare(&mut self) -> Option<Arc<Zygote>> {
-        std::iter::from_fn(|| self.spare.pop_front()).find(|spare| !spare.is_gone())
+    /// Takes a spare for one run, whose process it becomes.
+    pub(super) fn take_for_run(&mut self) -> Option<Arc<Zygote>> {
+        let taken = self.take_spare()?;
+        self.retired.push(Arc::clone(&taken));
+        Some(taken)
+    }
+
+    fn take_spare(&mut self) -> Option<Arc<Zygote>> {
+        while let Some(spare) = self.spare.pop_front() {
+            if !spare.is_gone() {
+                return Some(spare);
+            }
+            self.retired.push(spare);
+        }
+        None
     }
 
     /// Spares there are.
@@ -70,10 +82,10 @@ impl Stock {
         let Some(active) = self.active() else { return Some(Wear::Gone) };
         if active.is_tainted() {
             Some(Wear::Crash)
-        } else if active.forks() >= rotation.runs {
-            Some(Wear::Runs)
+        } else if self.since.elapsed() >= rotation.after {
+            Some(Wear::Time)
         } else {
-            (self.since.elapsed() >= rotation.after).then_some(Wear::Time)
+            (active.forks() >= rotation.runs).then_some(Wear::Runs)
         }
     }
 
@@ -95,7 +107,9 @@ impl Stock {
 
     /// Forgets those that are no more.
     pub(super) fn forget(&mut self) {
-        self.spare.retain(|zygote| !zygote.is_gone());
+        let (gone, spare): (VecDeque<_>, _) = self.spare.drain(..).partition(|zygote| zygote.is_gone());
+        self.spare = spare;
+        self.retired.extend(gone);
         self.retired.retain(|zygote| !zygote.reaped.is_cancelled());
     }
 

@@ -156,13 +156,19 @@ async fn keep(
     stop: CancellationToken,
     cache: Arc<Mutex<Cache>>,
 ) {
+    let mut pause = Pause::new();
     while let Some(end) = serving.serve(&plan, &mut jobs, &stop).await {
-        let (process, asked) = serving.into_parts();
-        let again = bury(process, asked, &end).await;
         // A process that was brought down may have been made to lie before; what it said is not believed any longer.
         // Nobody but the process's own conversation adds to it, and that is over.
         cache.lock().clear();
-        let Some(next) = replace(&plan, again, &mut jobs, &stop, &cache).await else { return };
+        if serving.has_answered() {
+            pause.reset();
+        } else {
+            pause.wait(&stop).await;
+        }
+        let (process, asked) = serving.into_parts();
+        let again = bury(process, asked, &end).await;
+        let Some(next) = replace(&plan, again, &mut jobs, &stop, &cache, &mut pause).await else { return };
         serving = next;
     }
     let (process, asked) = serving.into_parts();
@@ -180,8 +186,8 @@ async fn replace(
     jobs: &mut mpsc::Receiver<Job>,
     stop: &CancellationToken,
     cache: &Arc<Mutex<Cache>>,
+    pause: &mut Pause,
 ) -> Option<Serving> {
-    let mut pause = Pause::new();
     while !stop.is_cancelled() {
         match Serving::start(plan, stop, cache).await {
             Ok(mut serving) => {
@@ -190,13 +196,14 @@ async fn replace(
                 }
                 return Some(serving);
             }
+            Err(BootError::Stopped) => break,
             Err(error) => {
                 report(&error);
                 fail(std::mem::take(&mut again));
-                pause.wait(stop).await;
-                // Who queued meanwhile must not wait for ever.
-                while let Ok(job) = jobs.try_recv() {
-                    job.answer(Err(StripError::Unusable));
+                // Who comes meanwhile must not wait.
+                tokio::select! {
+                    () = pause.wait(stop) => {}
+                    () = refuse_all(jobs) => {}
                 }
             }
         }
@@ -207,6 +214,13 @@ async fn replace(
 
 fn report(error: &(dyn std::error::Error + 'static)) {
     tracing::error!(error, "cannot start a stripping process");
+}
+
+async fn refuse_all(jobs: &mut mpsc::Receiver<Job>) {
+    while let Some(job) = jobs.recv().await {
+        job.answer(Err(StripError::Unusable));
+    }
+    std::future::pending().await
 }
 
 fn fail(jobs: VecDeque<Job>) {

@@ -164,9 +164,14 @@ pub(crate) struct BootPlan {
     pub(crate) single_use: bool,
 }
 
+/// Numbers of zygotes, over all engines.
+static NEXT_ID: AtomicU64 = AtomicU64::new(0);
+
 /// A booted zygote.
 #[derive(Debug)]
 pub(crate) struct Zygote {
+    /// Its own for as long as the executor lives.
+    pub(crate) id: u64,
     socket: AsyncFd<OwnedFd>,
     pub(crate) info: Arc<EngineInfo>,
     pub(crate) in_force: LayerSet,
@@ -202,6 +207,7 @@ impl Zygote {
             }
         };
         let zygote = Arc::new(Self {
+            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             socket: ours,
             in_force: info.in_force(),
             info: Arc::new(info),

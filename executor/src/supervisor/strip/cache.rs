@@ -9,8 +9,8 @@ use super::Stripped;
 /// What an entry costs beside its texts, bytes.
 const ENTRY_OVERHEAD_BYTES: usize = 256;
 
-/// Programs and what became of them, the least recently used forgotten first. The key is the whole text: a hash that two
-/// programs share must never run one for the other.
+/// Programs and what became of them, the least recently used forgotten first. The key is the whole text: a hash that
+/// two programs share must never run one for the other.
 #[derive(Debug)]
 pub(super) struct Cache {
     entries: LruCache<Arc<str>, Arc<Stripped>>,

@@ -57,6 +57,8 @@ pub(super) struct Serving {
     asked: VecDeque<Job>,
     next_id: u64,
     head: Head,
+    /// How long after a program came to the head it is looked at first.
+    first_look: Duration,
     /// Where its answers are remembered.
     cache: Arc<Mutex<Cache>>,
 }
@@ -88,7 +90,9 @@ impl Serving {
         let head = Head { since: now, cpu: Duration::ZERO, look: now };
         let decoder = Decoder::new(plan.answer_bytes_max);
         let (asked, cache) = (VecDeque::new(), Arc::clone(cache));
-        let mut serving = Self { process, stream, decoder, outgoing, asked, next_id: 0, head, cache };
+        let first_look = plan.cpu.min(LOOK_AGAIN);
+        let mut serving =
+            Self { process, stream, decoder, outgoing, asked, next_id: 0, head, first_look, cache };
         let greeted = tokio::select! {
             () = stop.cancelled() => Err(BootError::Stopped),
             greeted = tokio::time::timeout(plan.boot_deadline, serving.greeted(plan)) => {
@@ -104,6 +108,11 @@ impl Serving {
                 Err(error)
             }
         }
+    }
+
+    /// Whether it was of any use.
+    pub(super) const fn has_answered(&self) -> bool {
+        self.next_id > 0
     }
 
     /// The process, to be ended, and what it has not answered.
@@ -167,7 +176,7 @@ impl Serving {
     /// The next program is at the head.
     fn begin_head(&mut self) {
         let since = Instant::now();
-        self.head = Head { since, cpu: self.cpu(), look: since + LOOK_AGAIN };
+        self.head = Head { since, cpu: self.cpu(), look: since + self.first_look };
     }
 
     fn cpu(&self) -> Duration {
@@ -182,6 +191,9 @@ impl Serving {
             return Some(End::Slow);
         }
         let elapsed = self.head.since.elapsed();
+        if self.process.has_ended() {
+            return Some(End::Gone);
+        }
         if elapsed >= plan.cpu * ELAPSED_FACTOR || !self.process.is_running() {
             return Some(End::Stalled);
         }
