@@ -70,6 +70,7 @@ fn zygote(boot: &Boot, single_use: bool) {
     let length = recv(control.as_raw_fd(), &mut packet, MsgFlags::empty()).unwrap();
     BootRequest::decode(&packet[..length]).unwrap();
     let say = |bytes: &[u8]| send(control.as_raw_fd(), bytes, MsgFlags::MSG_NOSIGNAL);
+    std::thread::sleep(Duration::from_millis(boot.get("boot_ms", "0").parse().unwrap()));
     let version = if boot.get("boot", "ready") == "version" { WIRE_VERSION + 1 } else { WIRE_VERSION };
     match boot.get("boot", "ready") {
         "fault" => {

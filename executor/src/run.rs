@@ -31,9 +31,9 @@ use crate::admission::{Refused, Slot};
 use crate::config::Engine;
 use crate::context::{Context, ReservedId};
 use crate::outcome::{Failure, Outcome, Phases, Usage};
-use crate::supervisor::random;
 use crate::supervisor::strip::{StripError, Stripped};
 use crate::supervisor::zygote::ForkError;
+use crate::supervisor::{Forked, random};
 use budget::Budgets;
 use confirm::Unconfirmed;
 use ledger::Ledger;
@@ -219,11 +219,7 @@ where
     let mut watch = Stopwatch::start();
     let prepared = match prepare(context, &spec, &mut talk, &mut watch).await {
         Ok(prepared) => prepared,
-        Err(Early::Refused(refusal)) => return refuse(context, caller, refusal).await,
-        Err(Early::Ended(end)) => {
-            let outcome = early(&spec, end.terminal, &watch);
-            return report_early(context, &spec, caller, outcome, end.refusal).await;
-        }
+        Err(early) => return leave(context, &spec, caller, early, &watch).await,
     };
     let Prepared { slot, wall, stripped } = prepared;
     let Stripped::Program { shape, source, hints } = &*stripped else {
@@ -236,9 +232,9 @@ where
             return refuse(context, caller, Refusal::NoProcess(ForkError::Random(error))).await;
         }
     };
-    let forked = match context.supervisor.fork(spec.engine, &spec.budgets).await {
+    let forked = match obtain(context, &spec, &mut talk, wall).await {
         Ok(forked) => forked,
-        Err(error) => return refuse(context, caller, Refusal::NoProcess(error)).await,
+        Err(early) => return leave(context, &spec, caller, early, &watch).await,
     };
     watch.lap(|phases| &mut phases.fork);
     let unconfirmed = Unconfirmed::new(program, forked.nonce, forked.expected);
@@ -278,6 +274,35 @@ where
         Ok(Ok(stripped)) => Ok(Prepared { slot, wall, stripped }),
         Ok(Err(error)) => Err(Early::Refused(Refusal::NoStripper(error))),
         Err(_) => Err(Early::Ended(wall_spent(&spec.budgets).into())),
+    }
+}
+
+/// A process for the run. Only where each run boots its own is that worth calling a wait.
+async fn obtain<S>(
+    context: &Context,
+    spec: &RunSpec,
+    talk: &mut Talk<S>,
+    wall: Instant,
+) -> Result<Forked, Early>
+where
+    S: Stream<Item = Result<HostMessage, tonic::Status>> + Send + Unpin,
+{
+    let forking = tokio::time::timeout_at(wall.into(), context.supervisor.fork(spec.engine, &spec.budgets));
+    match talk.unless_ended(forking).await.map_err(Early::Ended)? {
+        Ok(Ok(forked)) => Ok(forked),
+        Ok(Err(error)) => Err(Early::Refused(Refusal::NoProcess(error))),
+        Err(_) => Err(Early::Ended(wall_spent(&spec.budgets).into())),
+    }
+}
+
+/// Tells the caller of a run that ended before it had a process.
+async fn leave(context: &Context, spec: &RunSpec, caller: Caller, why: Early, watch: &Stopwatch) {
+    match why {
+        Early::Refused(refusal) => refuse(context, caller, refusal).await,
+        Early::Ended(end) => {
+            let outcome = early(spec, end.terminal, watch);
+            report_early(context, spec, caller, outcome, end.refusal).await;
+        }
     }
 }
 

@@ -147,14 +147,14 @@ impl Supervisor {
             let line = line.map_err(|source| StartError::Engine { engine: *engine, source })?;
             engines.push((*engine, line));
         }
-        let stripper = Stripper::start(&strip_plan(config), &stop).await;
-        let (stripper, keepers) = stripper.map_err(|source| StartError::Stripper { source })?;
         let (sender, dry) = watch::channel(0);
         let sender = Arc::new(sender);
         for (index, (_, line)) in engines.iter().enumerate() {
             let gauge = Gauge { bit: 1 << index, dry: Arc::clone(&sender) };
             line.keep_full(&stop, gauge);
         }
+        let stripper = Stripper::start(&strip_plan(config), &stop).await;
+        let (stripper, keepers) = stripper.map_err(|source| StartError::Stripper { source })?;
         let stop = unless_started.disarm();
         Ok(Self { engines, stripper, stripper_keepers: Mutex::new(keepers), stop, dry })
     }
@@ -189,7 +189,7 @@ impl Supervisor {
         self.stripper.strip(program).await
     }
 
-    /// Makes one process. To be awaited to its end.
+    /// Makes one process. Dropped early, it ends what was made.
     pub(crate) async fn fork(&self, engine: Engine, budgets: &Budgets) -> Result<Forked, ForkError> {
         self.line(engine).ok_or(ForkError::Gone)?.fork(Limits::of(budgets)).await
     }

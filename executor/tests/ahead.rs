@@ -7,6 +7,7 @@ mod common;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
+use codemode_proto::executor_v1 as pb;
 use common::{Executor, start, words};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -220,4 +221,62 @@ async fn in_exec_mode_processes_are_booted_ahead() {
             assert!(rests(), "{wanted} and no more: {:?}", in_role(&executor, "once"));
         }
     }
+}
+
+#[tokio::test]
+async fn in_exec_mode_runs_wait_for_their_turn_as_long_as_boots_go_on() {
+    let options = ["--spawn", "exec", "--boot-ms", "1000", "--concurrent-runs-max", "64"];
+    let executor = Executor::with_boot("boot_ms=100", &options);
+    let mut runs = Vec::new();
+    for _ in 0..48 {
+        runs.push(executor.run("done 1").await);
+    }
+    // On two cores they take two seconds and more.
+    for mut run in runs {
+        assert_eq!(run.outcome().await.failure, None);
+    }
+}
+
+#[tokio::test]
+async fn in_exec_mode_a_run_that_waits_can_be_ended() {
+    let executor = Executor::start(&["--spawn", "exec", "--boot-ms", "60000"]);
+    set_boot(&executor, "boot=silent");
+    assert_eq!(executor.outcome("done 1").await.failure, None);
+    let mut aborted = executor.run("done 1").await;
+    aborted.abort("enough").await;
+    assert_eq!(words(&aborted.outcome().await).1, "enough");
+    let wall = pb::Budgets { wall_ms: Some(200), ..pb::Budgets::default() };
+    let late = pb::StartRun { budgets: Some(wall), ..start("done 1") };
+    assert_eq!(words(&executor.start_run(late).await.outcome().await).0, "wall_ms");
+}
+
+#[tokio::test]
+async fn a_stopped_zygote_holds_up_neither_rotation_nor_the_end() {
+    let options = ["--control-ms", "300", "--rotate-ms", "1000", "--processes-ahead", "0"];
+    let mut executor = Executor::start(&options);
+    assert!(eventually(|| zygotes(&executor).len() == 2).await);
+    let stopped = zygotes(&executor);
+    for zygote in &stopped {
+        signal(*zygote, Signal::SIGSTOP);
+    }
+    assert!(eventually(|| zygotes(&executor).is_disjoint(&stopped)).await, "a retired one is killed");
+    assert!(eventually(|| zygotes(&executor).len() == 2).await);
+    for zygote in zygotes(&executor) {
+        signal(zygote, Signal::SIGSTOP);
+    }
+    executor.signal(Signal::SIGTERM);
+    assert_eq!(executor.wait(SOON), Some(0));
+}
+
+#[tokio::test]
+async fn a_boot_that_hangs_does_not_hold_up_the_end() {
+    let mut executor = Executor::start(&["--boot-ms", "600000"]);
+    assert!(eventually(|| zygotes(&executor).len() == 2).await);
+    set_boot(&executor, "boot=silent");
+    for zygote in zygotes(&executor) {
+        signal(zygote, Signal::SIGKILL);
+    }
+    assert!(eventually(|| zygotes(&executor).len() == 1).await);
+    executor.signal(Signal::SIGTERM);
+    assert_eq!(executor.wait(SOON), Some(0));
 }

@@ -38,7 +38,7 @@ struct Reporting;
 fn checked(memory: *mut u8, bytes: usize) -> *mut u8 {
     let cap = CAP.load(Ordering::Relaxed);
     if memory.is_null() && cap != 0 {
-        exhausted(bytes as u64, cap);
+        exhausted(cap.max(bytes as u64), cap);
     }
     memory
 }

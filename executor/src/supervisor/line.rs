@@ -3,13 +3,15 @@
 //!
 //! Locks are taken in one order: the stock's, then the shelf's.
 
+use std::num::NonZero;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use codemode_wire::Layer;
 use codemode_wire::control::ForkRequest;
+use futures::future::join_all;
 use parking_lot::Mutex;
 use tokio::net::UnixStream;
 use tokio::sync::{Notify, watch};
@@ -47,6 +49,37 @@ impl Gauge {
     }
 }
 
+/// A zygote for one request.
+struct Picked {
+    zygote: Arc<Zygote>,
+    single_use: bool,
+}
+
+impl Drop for Picked {
+    fn drop(&mut self) {
+        if self.single_use {
+            // If it was not asked, nobody else will.
+            self.zygote.retire();
+        }
+    }
+}
+
+/// Counts somebody who waits.
+struct Waiting<'a>(&'a AtomicUsize);
+
+impl<'a> Waiting<'a> {
+    fn enter(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// One engine's supply of processes.
 #[derive(Debug)]
 pub(super) struct Line {
@@ -60,8 +93,11 @@ pub(super) struct Line {
     stock: Mutex<Stock>,
     /// Something about the stock changed, or should: for the keeper.
     check: Arc<Notify>,
-    /// A zygote was put in stock: for those who wait for one.
-    stocked: watch::Sender<u64>,
+    /// When a zygote was put in stock last: for those who wait for one.
+    stocked: watch::Sender<Instant>,
+    /// Runs that want a zygote, and whose turn it is.
+    waiting: AtomicUsize,
+    turn: tokio::sync::Mutex<()>,
     ahead: Ahead,
     /// Zygotes booted since one of them made a process.
     fruitless: AtomicU64,
@@ -90,7 +126,9 @@ impl Line {
             spares,
             stock: Mutex::new(Stock::new()),
             check: Arc::default(),
-            stocked: watch::Sender::new(0),
+            stocked: watch::Sender::new(Instant::now()),
+            waiting: AtomicUsize::new(0),
+            turn: tokio::sync::Mutex::default(),
             ahead: Ahead::new(ahead, Limits::of(&config.budgets)),
             fruitless: AtomicU64::new(0),
             info: Mutex::new(None),
@@ -119,20 +157,16 @@ impl Line {
         self.info.lock().clone()
     }
 
-    /// One process: made ahead, or made now. To be awaited to its end.
+    /// One process: made ahead, or made now. Dropped early, it ends what was made.
     pub(super) async fn fork(&self, limits: Limits) -> Result<Forked, ForkError> {
         if let Some(forked) = self.ahead.take(limits) {
             return Ok(forked);
         }
         for _ in 0..FORK_ATTEMPTS {
-            let zygote = self.take(self.plan.boot_deadline).await.ok_or(ForkError::Gone)?;
-            let made = self.make(&zygote, limits, false).await;
-            if self.plan.single_use && made.is_err() {
-                // Nobody else will ask it.
-                zygote.retire();
-            }
-            if !matches!(made, Err(ForkError::Gone)) {
-                return made;
+            let picked = self.take().await?;
+            match self.make(&picked.zygote, limits, false).await {
+                Err(ForkError::Gone) => {}
+                made => return made,
             }
         }
         Err(ForkError::Gone)
@@ -243,24 +277,28 @@ impl Line {
             stock.add(zygote);
             self.rotate(&mut stock);
         }
-        self.stocked.send_modify(|count| *count += 1);
+        self.stocked.send_replace(Instant::now());
         Ok(())
     }
 
-    /// A zygote to ask: the active one, or in `exec` mode one of its own. Waits for one at most `patience`.
-    async fn take(&self, patience: Duration) -> Option<Arc<Zygote>> {
+    /// A zygote to ask: the active one, or in `exec` mode one of its own. Who came first is served first; it fails when
+    /// none came up for as long as a boot may take.
+    async fn take(&self) -> Result<Picked, ForkError> {
+        let (came, patience) = (Instant::now(), self.plan.boot_deadline);
+        let _waiting = Waiting::enter(&self.waiting);
+        let _turn = self.turn.lock().await;
         let mut stocked = self.stocked.subscribe();
-        let waiting = async {
-            loop {
-                stocked.borrow_and_update();
-                if let Some(zygote) = self.pick() {
-                    return Some(zygote);
-                }
-                self.check.notify_one();
-                stocked.changed().await.ok()?;
+        loop {
+            let last = *stocked.borrow_and_update();
+            if let Some(zygote) = self.pick() {
+                return Ok(Picked { zygote, single_use: self.plan.single_use });
             }
-        };
-        tokio::time::timeout(patience, waiting).await.ok().flatten()
+            self.check.notify_one();
+            let until = last.max(came) + patience;
+            if tokio::time::timeout_at(until.into(), stocked.changed()).await.is_err() {
+                return Err(ForkError::NoneReady(patience));
+            }
+        }
     }
 
     fn pick(&self) -> Option<Arc<Zygote>> {
@@ -311,7 +349,8 @@ impl Line {
         let mut pause = Pause::new();
         let mut failing = false;
         while !stop.is_cancelled() {
-            if !self.tend(&gauge, failing) {
+            let lacking = self.tend(&gauge, failing);
+            if lacking == 0 {
                 tokio::select! {
                     () = stop.cancelled() => {}
                     () = self.check.notified() => {}
@@ -324,11 +363,14 @@ impl Line {
                 FRUITLESS_BOOTS.. => pause.wait(&stop).await,
                 _ => {}
             }
-            let booted = self.boot_watched(&gauge, failing, &stop).await;
+            let booted = self.boot_watched(lacking, &gauge, failing, &stop).await;
             failing = booted.is_err();
-            if let Err(error) = booted {
-                self.report("a zygote does not boot", &error);
-                pause.wait(&stop).await;
+            match booted {
+                Ok(()) | Err(BootError::Stopped) => {}
+                Err(error) => {
+                    self.report("a zygote does not boot", &error);
+                    pause.wait(&stop).await;
+                }
             }
         }
         let zygotes = self.stock.lock().close();
@@ -341,18 +383,21 @@ impl Line {
         tracing::error!(engine = %self.plan.engine, error, "{what}");
     }
 
-    /// Boots one, and looks after the others meanwhile: a boot may hang until its deadline.
+    /// Boots so many, and looks after the others meanwhile: a boot may hang until its deadline.
     async fn boot_watched(
         &self,
+        count: usize,
         gauge: &Gauge,
         failing: bool,
         stop: &CancellationToken,
     ) -> Result<(), BootError> {
-        let mut booting = std::pin::pin!(self.boot_one());
+        let at_once = std::thread::available_parallelism().map_or(1, NonZero::get).min(count);
+        let mut booting = std::pin::pin!(join_all((0..at_once).map(|_| self.boot_one())));
         loop {
             tokio::select! {
-                booted = &mut booting => return booted,
-                () = stop.cancelled() => return booting.await,
+                booted = &mut booting => return booted.into_iter().collect(),
+                // What boots ends with its future.
+                () = stop.cancelled() => return Err(BootError::Stopped),
                 () = self.check.notified() => {
                     self.tend(gauge, failing);
                 }
@@ -360,8 +405,8 @@ impl Line {
         }
     }
 
-    /// Replaces what is worn, and can be, and says whether there is any. True if the stock lacks a zygote.
-    fn tend(&self, gauge: &Gauge, failing: bool) -> bool {
+    /// Replaces what is worn, and can be, and says whether there is any. Answers how many the stock lacks.
+    fn tend(&self, gauge: &Gauge, failing: bool) -> usize {
         let mut stock = self.stock.lock();
         stock.forget();
         self.rotate(&mut stock);
@@ -369,7 +414,9 @@ impl Line {
         let dry = stock.active().is_none() && stock.spares() == 0;
         // In `exec` mode there is often none for the moment that the next one takes to boot.
         gauge.set(dry && (failing || serves));
-        stock.spares() < self.spares || (serves && stock.active().is_none())
+        let waiting = if serves { 0 } else { self.waiting.load(Ordering::Relaxed) };
+        let wanted = self.spares + waiting + usize::from(serves && stock.active().is_none());
+        wanted.saturating_sub(stock.spares())
     }
 
     fn rotation_due(&self) -> Instant {

@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 use super::pause::Pause;
 use super::process::Process;
 use super::zygote::BootError;
-use crate::run::attribution::{Exit, is_crash};
+use crate::run::attribution::Exit;
 use cache::Cache;
 use serving::{End, Serving};
 
@@ -273,7 +273,7 @@ fn blame(end: &End, exit: Option<Exit>, suspect: bool) -> Blame {
         // It exits by itself only where it cannot serve at all, which no program is to blame for.
         (End::Stalled, _) | (End::Gone, Some(Exit::Code(_))) if suspect => Blame::Process,
         (End::Stalled, _) | (End::Gone, Some(Exit::Code(_))) => Blame::Unclear,
-        (End::Gone, exit) if suspect || exit.is_some_and(is_crash) => {
+        (End::Gone, _) if suspect => {
             Blame::Program("the program is nested too deeply to be parsed; make it flatter")
         }
         (End::Gone, _) => Blame::Unclear,
@@ -289,7 +289,7 @@ mod tests {
         let (segv, kill) = (Some(Exit::Signal(libc::SIGSEGV)), Some(Exit::Signal(libc::SIGKILL)));
         let deep = Blame::Program("the program is nested too deeply to be parsed; make it flatter");
         for (end, exit, first, second) in [
-            (End::Gone, segv, deep, deep),
+            (End::Gone, segv, Blame::Unclear, deep),
             (End::Gone, kill, Blame::Unclear, deep),
             (End::Gone, Some(Exit::Code(10)), Blame::Unclear, Blame::Process),
             (End::Stalled, kill, Blame::Unclear, Blame::Process),

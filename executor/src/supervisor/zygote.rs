@@ -110,6 +110,9 @@ pub enum ForkError {
     /// The zygote is gone or was given up; another may do.
     #[error("the zygote is gone")]
     Gone,
+    /// No runner came up for so long.
+    #[error("no runner was ready within {0:?}")]
+    NoneReady(Duration),
     /// The zygote could not make one.
     #[error("step `{step}` failed with error number {errno}")]
     Failed {
@@ -184,8 +187,10 @@ pub(crate) struct Zygote {
     pub(crate) reaped: CancellationToken,
     control_deadline: Duration,
     single_use: bool,
-    /// Tells the keeper to kill it.
+    /// Tells the keeper to kill it at once.
     condemned: Notify,
+    /// Tells the keeper that it was told to end.
+    retired: Notify,
 }
 
 impl Zygote {
@@ -219,6 +224,7 @@ impl Zygote {
             control_deadline: plan.control_deadline,
             single_use: plan.single_use,
             condemned: Notify::new(),
+            retired: Notify::new(),
         });
         let process = if plan.single_use { Keeping::Becoming(process) } else { Keeping::Zygote(process) };
         tokio::spawn(Arc::clone(&zygote).keep(process, died));
@@ -245,9 +251,10 @@ impl Zygote {
         self.tainted.store(true, Ordering::Relaxed);
     }
 
-    /// Makes it serve what was asked and then exit.
+    /// Makes it serve what was asked and then exit; if it does not in time, it is killed.
     pub(crate) fn retire(&self) {
         self.gone.store(true, Ordering::Release);
+        self.retired.notify_one();
         // An error means that it is disconnected already.
         let _ = shutdown(self.socket.as_raw_fd(), Shutdown::Write);
     }
@@ -309,26 +316,16 @@ impl Zygote {
     /// Reads answers until the zygote ends, then reaps it.
     async fn keep(self: Arc<Self>, process: Keeping, died: Arc<Notify>) {
         let mut process = Some(process);
-        let mut packet = vec![0; CONTROL_BYTES_MAX];
-        loop {
-            let received = tokio::select! {
-                biased;
-                received = receive(&self.socket, &mut packet) => received,
-                () = self.condemned.notified() => break,
-                () = ended(process.as_ref()) => break,
-            };
-            let Ok(frame) = received else { break };
-            if !self.answer(frame, &mut process) {
-                break;
-            }
+        tokio::select! {
+            () = self.read_answers(&mut process) => {}
+            () = self.condemned.notified() => {}
+            () = self.overstays() => tracing::error!(engine = %self.info.engine, "a zygote does not end"),
         }
         self.gone.store(true, Ordering::Release);
         self.waiting.lock().clear();
         if let Some(Keeping::Zygote(process) | Keeping::Becoming(process)) = process {
-            let exits = tokio::time::timeout(self.control_deadline, process.ended()).await.is_ok();
-            if !exits {
-                process.kill();
-            }
+            // It has said all that it will be heard saying.
+            process.kill();
             match process.reap().await {
                 Ok(ended) => {
                     tracing::debug!(engine = %self.info.engine, exit = ?ended.exit, "a zygote ended")
@@ -338,6 +335,28 @@ impl Zygote {
         }
         self.reaped.cancel();
         died.notify_one();
+    }
+
+    /// Resolves when it was told to end and has not, for as long as it may take to serve what it was asked before.
+    async fn overstays(&self) {
+        self.retired.notified().await;
+        tokio::time::sleep(self.control_deadline).await;
+    }
+
+    /// Hands out answers until the zygote ends or cannot be believed. Cancel-safe between two answers.
+    async fn read_answers(&self, process: &mut Option<Keeping>) {
+        let mut packet = vec![0; CONTROL_BYTES_MAX];
+        loop {
+            let received = tokio::select! {
+                biased;
+                received = receive(&self.socket, &mut packet) => received,
+                () = ended(process.as_ref()) => return,
+            };
+            let Ok(frame) = received else { return };
+            if !self.answer(frame, process) {
+                return;
+            }
+        }
     }
 
     /// Hands an answer to the request it belongs to. False if the zygote cannot be believed any more.

@@ -43,6 +43,7 @@ Exit status:
   1    the program failed; failure kinds: exception, timeout, abort, worker-exit, invalid-output, output-limit
   64   wrong arguments, an unreadable program, or a request that the executor refused as invalid
   69   no service: no executor, all slots taken, connection lost, or the tool server did not start
+  74   standard output could not be written, e.g. because the disk is full
   130  interrupted by Ctrl-C (143: SIGTERM, 129: SIGHUP), after the run was settled";
 
 const DESCRIBE_EXAMPLES: &str = "\

@@ -25,8 +25,8 @@ enum Entry {
     Out(String),
     /// To standard error, with a newline.
     Err(String),
-    /// Everything before it is written.
-    Flushed(oneshot::Sender<()>),
+    /// Everything before it is written, or what came in the way of it: a reader that has gone away does not count.
+    Flushed(oneshot::Sender<Option<std::io::Error>>),
 }
 
 /// Where the command's texts go. Clones share one thread.
@@ -73,11 +73,19 @@ impl Console {
     }
 
     /// Takes the progress line away and waits, for a while, until everything is written.
-    pub(crate) async fn finish(&self) {
+    ///
+    /// # Errors
+    /// The first text that standard output did not take, as on a full disk. A reader that has gone away is none: it has
+    /// seen enough.
+    pub(crate) async fn finish(&self) -> std::io::Result<()> {
         self.progress.finish_and_clear();
         let (flushed, done) = oneshot::channel();
         self.send(Entry::Flushed(flushed));
-        let _ = tokio::time::timeout(FLUSH_MAX, done).await;
+        match tokio::time::timeout(FLUSH_MAX, done).await {
+            Ok(Ok(Some(error))) => Err(error),
+            // A reader that stands still is not waited for.
+            Ok(Ok(None) | Err(_)) | Err(_) => Ok(()),
+        }
     }
 
     /// Whether there is a progress line.
@@ -149,14 +157,21 @@ fn progress() -> ProgressBar {
 fn write_all(entries: &mpsc::Receiver<Entry>, progress: &ProgressBar, closed: &AbortSignal) {
     let (out_is_terminal, err_is_terminal) =
         (std::io::stdout().is_terminal(), std::io::stderr().is_terminal());
+    let mut lost = None;
     for entry in entries {
         match entry {
             Entry::Out(text) => {
-                if progress
-                    .suspend(|| write_line(&mut std::io::stdout().lock(), &text, out_is_terminal))
-                    .is_err()
-                {
-                    closed.abort("standard output was closed");
+                let written =
+                    progress.suspend(|| write_line(&mut std::io::stdout().lock(), &text, out_is_terminal));
+                match written {
+                    Ok(()) => {}
+                    Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {
+                        closed.abort("standard output was closed");
+                    }
+                    Err(error) => {
+                        closed.abort(format!("standard output cannot be written: {error}"));
+                        lost = lost.or(Some(error));
+                    }
                 }
             }
             // Where standard error is closed, nobody is listening.
@@ -165,7 +180,7 @@ fn write_all(entries: &mpsc::Receiver<Entry>, progress: &ProgressBar, closed: &A
                     progress.suspend(|| write_line(&mut std::io::stderr().lock(), &text, err_is_terminal));
             }
             Entry::Flushed(flushed) => {
-                let _ = flushed.send(());
+                let _ = flushed.send(lost.take());
             }
         }
     }

@@ -30,9 +30,12 @@ pub(crate) async fn describe(args: DescribeArgs) -> Result<Exit, Problem> {
     } else {
         described.iter().map(shown).collect::<Vec<_>>().join("\n")
     };
-    // A reader that has gone away has seen enough.
-    let _ = std::io::stdout().write_all(text.as_bytes());
-    Ok(Exit::Completed)
+    let mut stdout = std::io::stdout();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        // A reader that has gone away has seen enough.
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Problem::output(error)),
+        Ok(()) | Err(_) => Ok(Exit::Completed),
+    }
 }
 
 fn json_text(described: &[(Option<&str>, Description)]) -> String {

@@ -17,6 +17,8 @@ pub(crate) enum Exit {
     Usage,
     /// No service: executor or tool server (`EX_UNAVAILABLE`).
     Unavailable,
+    /// Standard output took not all (`EX_IOERR`).
+    Output,
     /// Ended by that signal, after the run was settled.
     Signal(u8),
 }
@@ -28,6 +30,7 @@ impl Exit {
             Self::Failed => 1,
             Self::Usage => 64,
             Self::Unavailable => 69,
+            Self::Output => 74,
             Self::Signal(number) => 128 + number,
         }
     }
@@ -54,6 +57,12 @@ impl Problem {
 
     pub(crate) fn unavailable(error: impl Into<anyhow::Error>) -> Self {
         Self { exit: Exit::Unavailable, error: error.into(), hint: None }
+    }
+
+    /// What was to be printed is lost.
+    pub(crate) fn output(error: std::io::Error) -> Self {
+        Self { exit: Exit::Output, error: error.into(), hint: None }
+            .context("cannot write to standard output")
     }
 
     pub(crate) fn context(self, context: impl fmt::Display + Send + Sync + 'static) -> Self {

@@ -18,6 +18,8 @@ use tokio::task::JoinHandle;
 use crate::args::ConnectArgs;
 use crate::exit::Problem;
 
+/// Exit code of an executor whose configuration is wrong (`EX_USAGE`).
+const EXECUTOR_USAGE: i32 = 64;
 const BINARY: &str = "codemode-executor";
 
 /// How the line begins that it writes to its standard output once it takes runs.
@@ -90,17 +92,26 @@ impl LocalExecutor {
 
     async fn until_listening(mut self) -> Result<Self, Problem> {
         let listening = said_listening(self.child.stdout.take());
+        let mut usage = false;
         let problem = tokio::select! {
             true = listening => return Ok(self),
             status = self.child.wait() => match status {
-                Ok(status) => anyhow!("the private executor ended with {status} before it listened"),
+                Ok(status) => {
+                    // Its configuration is wrong, and the command line names it.
+                    usage = status.code() == Some(EXECUTOR_USAGE);
+                    anyhow!("the private executor ended with {status} before it listened")
+                }
                 Err(error) => error.into(),
             },
             () = tokio::time::sleep(START_MAX) => {
                 anyhow!("the private executor did not listen within {}ms", START_MAX.as_millis())
             }
         };
-        Err(self.failed(Problem::unavailable(problem)).await)
+        let problem = match usage {
+            true => Problem::usage(problem),
+            false => Problem::unavailable(problem),
+        };
+        Err(self.failed(problem).await)
     }
 
     /// Ends it and adds the end of its log to the problem.

@@ -62,7 +62,7 @@ pub(crate) async fn run(args: RunArgs, program: String) -> Result<Exit, Problem>
     if let Some(Ok(outcome)) = &result {
         show(&console, outcome, &args);
     }
-    console.finish().await;
+    let written = console.finish().await;
     let end_tools = async {
         if let Some(tools) = tools {
             tools.end().await;
@@ -71,6 +71,7 @@ pub(crate) async fn run(args: RunArgs, program: String) -> Result<Exit, Problem>
     tokio::join!(end_tools, connected.end());
     match (interrupted, result) {
         (Some(exit), _) => Ok(exit),
+        (None, Some(Ok(_))) if let Err(error) = written => Err(Problem::output(error)),
         (None, Some(Err(error))) => Err(error.into()),
         (None, Some(Ok(outcome))) if outcome.completed() => Ok(Exit::Completed),
         (None, _) => Ok(Exit::Failed),

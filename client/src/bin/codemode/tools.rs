@@ -153,7 +153,8 @@ impl Shared {
         }
     }
 
-    /// Settles the call that the line answers. Answers to calls that are forgotten are dropped.
+    /// Settles the call that the line answers. Answers to calls that are forgotten are dropped; one to a call that never
+    /// was is a fault of the server's, whose right answer would be waited for in vain.
     fn settle(&self, line: &[u8]) -> Result<(), String> {
         let reply: ReplyLine =
             serde_json::from_slice(line).map_err(|error| no_reply(line, &error.to_string()))?;
@@ -162,6 +163,9 @@ impl Shared {
             (None, Some(error)) => Err(BindingError::new(error.message)),
             _ => return Err(no_reply(line, "want `value` or `error`, and not both")),
         };
+        if reply.id >= self.next_id.load(Ordering::Relaxed) {
+            return Err(no_reply(line, "no call has that id"));
+        }
         if let Pending::Open(calls) = &mut *self.lock()
             && let Some(call) = calls.remove(&reply.id)
         {
