@@ -55,6 +55,8 @@ pub struct CallRequest {
     pub signal: Signal,
     /// What the caller was shown. Mode and policy are taken from there, and from the present state if absent.
     pub surface: Option<Arc<Surface>>,
+    /// The arguments, where somebody has read them already.
+    pub(crate) parsed: Option<Arguments>,
 }
 
 impl CallRequest {
@@ -70,6 +72,7 @@ impl CallRequest {
             parent: None,
             signal: AbortSignal::new().into(),
             surface: None,
+            parsed: None,
         }
     }
 

@@ -14,7 +14,7 @@ pub(crate) fn begin(registry: &Registry, request: CallRequest) -> Flight {
     let scope = request.agent.as_ref().map_or(ScopeId::ROOT, crate::agent::Agent::scope);
     let live = registry.surface(scope);
     let surface = request.surface.clone().unwrap_or_else(|| Arc::clone(&live));
-    let parsed = Arguments::parse(request.arguments.clone());
+    let parsed = request.parsed.clone().map_or_else(|| Arguments::parse(request.arguments.clone()), Ok);
     let (arguments, lossy) = match parsed {
         Ok(arguments) => (Some(arguments), None),
         Err(lossy) => (None, Some(lossy)),

@@ -40,8 +40,8 @@ impl Listing {
 impl Serialize for Listing {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut object = serializer.serialize_struct("Listing", 3)?;
-        object.serialize_field("name", &self.name)?;
-        object.serialize_field("description", &self.description)?;
+        object.serialize_field("name", &*self.name)?;
+        object.serialize_field("description", &*self.description)?;
         object.serialize_field("parameters", self.parameters.text())?;
         object.end()
     }

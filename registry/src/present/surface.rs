@@ -75,6 +75,11 @@ impl Surface {
         self.tools.values()
     }
 
+    /// The names of those tools: what a program can call.
+    pub fn names(&self) -> impl ExactSizeIterator<Item = &Arc<str>> {
+        self.tools.keys()
+    }
+
     /// One tool of the scope's, `run_code` excluded.
     #[must_use]
     pub fn tool(&self, name: &str) -> Option<&Arc<Tool>> {

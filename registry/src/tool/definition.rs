@@ -63,6 +63,16 @@ pub enum ArgumentCheck {
     Raw,
 }
 
+impl fmt::Debug for Concurrency {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Exclusive => "Exclusive",
+            Self::Safe => "Safe",
+            Self::When(_) => "When",
+        })
+    }
+}
+
 /// Has the last word on the content of each result of a tool.
 #[async_trait]
 pub trait Finalizer: Send + Sync {
