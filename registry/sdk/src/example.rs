@@ -64,13 +64,20 @@ impl<'a> Search<'a, '_> {
         Some(members)
     }
 
-    /// What each part needs, together.
+    /// What each part needs, together, where none of them has a say in what another needs.
     fn all(&mut self, parts: &[NodeId], depth: usize) -> Option<Value> {
         let mut together = Map::new();
         for part in parts {
-            match self.value(*part, depth + 1)? {
-                Value::Object(members) => together.extend(members),
-                value => return Some(value),
+            if let Kind::Object(object) = &self.types.target(*part).kind
+                && matches!(object.rest, Rest::Of(_) | Rest::Named(..))
+            {
+                return None;
+            }
+            let Value::Object(members) = self.value(*part, depth + 1)? else { return None };
+            for (name, value) in members {
+                if together.insert(name, value).is_some() {
+                    return None;
+                }
             }
         }
         Some(Value::Object(together))
