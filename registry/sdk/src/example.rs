@@ -1,0 +1,89 @@
+//! A value that fits a tool's arguments as far as their types go: for the program that shows how a call is written.
+
+use serde_json::{Map, Number, Value};
+
+use crate::schema::{Kind, NodeId, Object, Rest, ToolTypes, Types};
+use crate::signature::ToolSignature;
+
+/// How many steps are tried before there is no example.
+const STEPS_MAX: usize = 2_000;
+/// How deep an example may be.
+const DEPTH_MAX: usize = 12;
+
+/// Arguments for a call of a tool; none where no small ones fit.
+pub(crate) fn arguments(tool: &ToolSignature) -> Option<Value> {
+    let ToolTypes { types, parameters, .. } = ToolTypes::of(tool);
+    let Some(parameters) = parameters else { return Some(Value::Object(Map::new())) };
+    match types.target(parameters).kind {
+        // Arguments are an object even where the schema does not say so.
+        Kind::Json | Kind::Unknown => Some(Value::Object(Map::new())),
+        _ => Search { types: &types, steps_left: STEPS_MAX }.value(parameters, 0),
+    }
+}
+
+struct Search<'a, 't> {
+    types: &'t Types<'a>,
+    steps_left: usize,
+}
+
+impl<'a> Search<'a, '_> {
+    fn value(&mut self, id: NodeId, depth: usize) -> Option<Value> {
+        self.steps_left = self.steps_left.checked_sub(1)?;
+        if depth > DEPTH_MAX {
+            return None;
+        }
+        Some(match &self.types.node(id).kind {
+            Kind::Never => return None,
+            Kind::Unknown | Kind::Json | Kind::Null => Value::Null,
+            Kind::String => Value::String("text".to_owned()),
+            Kind::Number | Kind::Integer => Value::Number(Number::from(1)),
+            Kind::Boolean => Value::Bool(true),
+            Kind::Literals(values) => return values.iter().find(|value| is_scalar(value)).map(|value| (*value).clone()),
+            Kind::Union(parts) => return parts.iter().find_map(|part| self.value(*part, depth + 1)),
+            Kind::All(parts) => return self.all(parts, depth),
+            Kind::Array(_) => Value::Array(Vec::new()),
+            Kind::Tuple(tuple) => {
+                let required = tuple.items.iter().take(tuple.required);
+                Value::Array(required.map(|item| self.value(*item, depth + 1)).collect::<Option<_>>()?)
+            }
+            Kind::Object(object) => Value::Object(self.object(object, depth)?),
+            Kind::Ref(def) => return self.value(self.types.def(*def).root, depth + 1),
+        })
+    }
+
+    fn object(&mut self, object: &Object<'a>, depth: usize) -> Option<Map<String, Value>> {
+        let mut members = Map::new();
+        for field in object.fields.iter().filter(|field| field.required) {
+            let value = match (&self.types.node(field.node).kind, &object.rest) {
+                // What is described by nothing but its being required may be described by the rest.
+                (Kind::Json, Rest::Of(rest)) => self.value(*rest, depth + 1)?,
+                _ => self.value(field.node, depth + 1)?,
+            };
+            members.insert(field.name.to_owned(), value);
+        }
+        Some(members)
+    }
+
+    /// What each part needs, together, where none of them has a say in what another needs.
+    fn all(&mut self, parts: &[NodeId], depth: usize) -> Option<Value> {
+        let mut together = Map::new();
+        for part in parts {
+            if let Kind::Object(object) = &self.types.target(*part).kind
+                && matches!(object.rest, Rest::Of(_) | Rest::Named(..))
+            {
+                return None;
+            }
+            let Value::Object(members) = self.value(*part, depth + 1)? else { return None };
+            for (name, value) in members {
+                if together.insert(name, value).is_some() {
+                    return None;
+                }
+            }
+        }
+        Some(Value::Object(together))
+    }
+}
+
+fn is_scalar(value: &Value) -> bool {
+    !matches!(value, Value::Array(_) | Value::Object(_))
+}
