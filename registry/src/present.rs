@@ -4,19 +4,18 @@
 //! programs. An [`Assembly`] is a surface as a model request needs it. Nothing here calls a tool.
 
 mod assembly;
-mod language;
 mod mode;
 mod order;
 mod refusal;
+mod sdk;
 mod section;
 mod surface;
 
 pub(crate) use assembly::assemble;
 pub use assembly::{Assembly, AssemblyError, AssemblyListener, Listing, ToolProvider};
-pub use language::{FlavorError, SdkLanguage};
-pub(crate) use language::{Languages, flavor_error};
 pub use mode::Mode;
 pub use order::{REST_MARKER, ToolOrder, ToolOrderFault};
 pub(crate) use refusal::collapse_refusal;
+pub(crate) use sdk::{SdkCache, language_of};
 pub use section::{CODE_ONLY_SECTION, RenderedSection, SDK_SECTION, Section};
 pub use surface::Surface;

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 
 use codemode_client::CodeRuntime;
+use codemode_sdk::UnknownLanguage;
 use parking_lot::Mutex;
 
 use crate::error::{RUN_CODE, RegistryError};
@@ -12,7 +13,7 @@ use crate::pipeline::{
     ApprovalService, AroundLayer, CallRequest, DispatchLogHook, Guard, PostExecute, PreExecute, ResultObserver,
 };
 use crate::present::{
-    Assembly, AssemblyError, AssemblyListener, FlavorError, Languages, Listing, Mode, SdkLanguage, Section, Surface, ToolProvider,
+    Assembly, AssemblyError, AssemblyListener, Listing, Mode, SdkCache, Section, Surface, ToolProvider, language_of,
 };
 use crate::settings::Settings;
 use crate::store::{
@@ -26,7 +27,7 @@ const SURFACES_MAX: usize = 1024;
 
 struct Inner {
     store: Arc<Store>,
-    languages: Languages,
+    sdks: Arc<SdkCache>,
     surfaces: Mutex<HashMap<ScopeId, Arc<Surface>>>,
 }
 
@@ -45,18 +46,15 @@ impl WeakRegistry {
 }
 
 impl Registry {
-    /// A registry without tools, whose programs may be of these languages.
+    /// A registry without tools.
     ///
     /// # Errors
     /// Settings that cannot be.
-    pub fn new(
-        settings: Settings,
-        languages: impl IntoIterator<Item = Arc<dyn SdkLanguage>>,
-    ) -> Result<Self, RegistryError> {
+    pub fn new(settings: Settings) -> Result<Self, RegistryError> {
         settings.check()?;
         Ok(Self(Arc::new(Inner {
             store: Store::new(settings),
-            languages: Languages::new(languages),
+            sdks: Arc::default(),
             surfaces: Mutex::default(),
         })))
     }
@@ -83,7 +81,7 @@ impl Registry {
         let store = &self.0.store;
         let id = store.next_id();
         let name = Arc::clone(&definition.name);
-        let tool = Arc::new(Tool { id, definition });
+        let tool = Arc::new(Tool::new(id, definition));
         store.write_layer(scope, |layer| {
             if layer.tools.contains_key(&name) {
                 return Err(RegistryError::DuplicateTool { tool: name.to_string() });
@@ -320,14 +318,10 @@ impl Registry {
     /// `run_code` as a model is told of it, in the runtime's language.
     ///
     /// # Errors
-    /// [`FlavorError`].
-    pub fn run_code_listing(&self) -> Result<Listing, FlavorError> {
-        let runtime = self.snapshot().runtime.as_ref().map(|(_, runtime)| runtime.language().to_owned());
-        let languages = &self.0.languages;
-        let Some(language) = languages.get(runtime.as_deref()) else {
-            return Err(present::flavor_error(&runtime.unwrap_or_default(), languages));
-        };
-        Ok(Listing::of(run_code::transport(Some(&*language), self.downgrade()).definition()))
+    /// No wording in the runtime's language; [`UnknownLanguage::for_schema`] says so in words.
+    pub fn run_code_listing(&self) -> Result<Listing, UnknownLanguage> {
+        let language = language_of(self.snapshot().runtime.as_ref().map(|(_, runtime)| runtime.language()))?;
+        Ok(Listing::of(run_code::transport(Some(language), self.downgrade()).definition()))
     }
 
     /// Makes a call and waits for what it comes to. A failure is part of the result.
@@ -366,7 +360,7 @@ impl Registry {
         if surfaces.len() >= SURFACES_MAX {
             surfaces.clear();
         }
-        let surface = Arc::new(Surface::of(&state, scope, &self.0.languages, &self.downgrade()));
+        let surface = Arc::new(Surface::of(&state, scope, &self.0.sdks, &self.downgrade()));
         surfaces.insert(scope, Arc::clone(&surface));
         (state, surface)
     }

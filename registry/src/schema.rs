@@ -87,6 +87,14 @@ impl Schema {
         &self.0.tree
     }
 
+    /// The schema as the SDK takes it; the schema of anything says nothing.
+    pub(crate) fn to_serde(&self) -> serde_json::Value {
+        match &self.0.tree {
+            Json::Object(object) if object.is_empty() => serde_json::Value::Null,
+            tree => full::to_serde(tree),
+        }
+    }
+
     /// Why nothing is validated, if that is so.
     #[must_use]
     pub fn warning(&self) -> Option<&str> {

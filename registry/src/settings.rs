@@ -27,6 +27,8 @@ pub struct Settings {
     pub mode: Mode,
     /// In which order tools are listed; lexicographic without one.
     pub tool_order: Option<ToolOrder>,
+    /// Tokens that the SDK's text may take; beyond, programs are given a catalogue to search. No bound if absent.
+    pub sdk_token_budget: Option<usize>,
     /// What is allowed, denied and asked, without code.
     pub policy: Policy,
     /// Sub-calls of one run whose bodies may overlap.
@@ -40,6 +42,7 @@ impl Default for Settings {
         Self {
             mode: Mode::Native,
             tool_order: None,
+            sdk_token_budget: None,
             policy: Policy::default(),
             max_parallel_sub_calls: MAX_PARALLEL_DEFAULT,
             max_parallel_tool_calls: MAX_PARALLEL_DEFAULT,

@@ -10,10 +10,11 @@ mod view;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use codemode_client::CodeRuntime;
+use codemode_sdk::ToolSignature;
 use parking_lot::Mutex;
 
 pub(crate) use layer::Layer;
@@ -48,9 +49,22 @@ pub struct Tool {
     /// Names this registration; a tool of the same name registered later has another.
     pub(crate) id: u64,
     pub(crate) definition: ToolDefinition,
+    /// What programs are told of it; made when it is first asked for.
+    signature: OnceLock<ToolSignature>,
 }
 
 impl Tool {
+    pub(crate) const fn new(id: u64, definition: ToolDefinition) -> Self {
+        Self { id, definition, signature: OnceLock::new() }
+    }
+
+    pub(crate) fn signature(&self) -> &ToolSignature {
+        self.signature.get_or_init(|| {
+            let ToolDefinition { name, description, parameters, output, .. } = &self.definition;
+            ToolSignature::new(name, description, Some(parameters.to_serde()), Some(output.schema.to_serde()))
+        })
+    }
+
     /// What its author says of it.
     #[must_use]
     pub const fn definition(&self) -> &ToolDefinition {

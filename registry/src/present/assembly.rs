@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use codemode_sdk::UnknownLanguage;
 use serde::Serialize;
 use serde::ser::SerializeStruct;
 
 use crate::hook::{HookError, guarded, guarded_async};
 use crate::present::order::{REST_MARKER, ordered};
-use crate::present::section::{CODE_ONLY_ORDER, SDK_ORDER};
+use crate::present::section::{CODE_ONLY_ORDER, CODE_ONLY_RULE, SDK_ORDER};
 use crate::present::{CODE_ONLY_SECTION, Mode, RenderedSection, SDK_SECTION, Section, Surface};
 use crate::registry::Registry;
 use crate::schema::Schema;
@@ -58,12 +59,12 @@ pub enum AssemblyError {
         mode: Mode,
     },
     /// The tools cannot be declared in the language of programs.
-    #[error("mode \"{mode}\": no SDK renderer registered for language \"{language}\"")]
+    #[error("mode \"{mode}\": {unknown}")]
     NoRenderer {
         /// The scope's mode.
         mode: Mode,
-        /// The runtime's language.
-        language: String,
+        /// The runtime's language, and those there are.
+        unknown: UnknownLanguage,
     },
     /// The order lists tools that are not there in this mode.
     #[error("toolOrder lists unregistered tool(s) {unknown}; known tools: {known}")]
@@ -150,10 +151,13 @@ pub(crate) async fn assemble(registry: &Registry, scope: ScopeId) -> Result<Asse
 
 fn refuse_what_cannot_run(surface: &Surface) -> Result<(), AssemblyError> {
     let mode = surface.mode();
-    match (mode.has_transport(), surface.runtime_language(), surface.language()) {
-        (true, None, _) => Err(AssemblyError::NoRuntime { mode }),
-        (true, Some(language), None) => Err(AssemblyError::NoRenderer { mode, language: language.to_owned() }),
-        _ => Ok(()),
+    if !mode.has_transport() {
+        return Ok(());
+    }
+    match (surface.has_runtime(), surface.language()) {
+        (false, _) => Err(AssemblyError::NoRuntime { mode }),
+        (true, Err(unknown)) => Err(AssemblyError::NoRenderer { mode, unknown: unknown.clone() }),
+        (true, Ok(_)) => Ok(()),
     }
 }
 
@@ -175,10 +179,12 @@ fn sections(state: &State, surface: &Surface) -> Result<Vec<RenderedSection>, As
 
 /// The sections of Code Mode; none in native mode.
 fn own_sections(surface: &Surface) -> Vec<RenderedSection> {
-    let Some(language) = surface.language().filter(|_| surface.mode().has_transport()) else { return Vec::new() };
-    let rule = if surface.mode() == Mode::Code { language.code_only_rule() } else { String::new() };
+    if !surface.mode().has_transport() {
+        return Vec::new();
+    }
+    let rule = if surface.mode() == Mode::Code { CODE_ONLY_RULE } else { "" };
     vec![
         RenderedSection { name: CODE_ONLY_SECTION.into(), order: CODE_ONLY_ORDER, text: rule.into() },
-        RenderedSection { name: SDK_SECTION.into(), order: SDK_ORDER, text: surface.sdk() },
+        RenderedSection { name: SDK_SECTION.into(), order: SDK_ORDER, text: surface.sdk_text() },
     ]
 }

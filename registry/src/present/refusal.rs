@@ -11,8 +11,7 @@ pub(crate) fn collapse_refusal(call: &Call) -> ToolError {
     let mut message = format!(
         "unknown tool \"{name}\": only `{RUN_CODE}` can be called directly; call `{name}` inside a {RUN_CODE} program"
     );
-    if let (Some(language), Some(arguments)) = (call.surface().language(), call.arguments()) {
-        let program = language.example(name, arguments);
+    if let Some(program) = call.surface().example(name) {
         let description = format!("Call {name}");
         message.push_str(&format!(
             ", e.g. {RUN_CODE}({{\"code\": {}, \"description\": {}}})",

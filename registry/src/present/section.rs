@@ -12,6 +12,10 @@ pub(crate) const CODE_ONLY_ORDER: i32 = 99;
 /// After all guidance on single tools.
 pub(crate) const SDK_ORDER: i32 = 199;
 
+/// The text of that section; all that says how tools are reached.
+pub(crate) const CODE_ONLY_RULE: &str = "Only `run_code` can be called directly. Every other tool that this prompt speaks \
+    of is a function that a `run_code` program calls; a direct call of one is refused.";
+
 /// A section as it is registered. In a scope it takes the place of an inherited one of the same name.
 #[derive(Clone)]
 pub struct Section {

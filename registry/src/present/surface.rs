@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use crate::present::{Languages, Listing, Mode, SdkLanguage};
+use codemode_sdk::{Language, Sdk, SdkOptions, ToolSignature, UnknownLanguage};
+
+use crate::present::{Listing, Mode, SdkCache, language_of};
 use crate::registry::WeakRegistry;
 use crate::run_code;
 use crate::settings::Settings;
@@ -17,31 +19,34 @@ pub struct Surface {
     mode: Mode,
     settings: Arc<Settings>,
     tools: BTreeMap<Arc<str>, Arc<Tool>>,
-    /// Language of the runtime, if there is one.
-    runtime_language: Option<String>,
-    language: Option<Arc<dyn SdkLanguage>>,
+    has_runtime: bool,
+    language: Result<Language, UnknownLanguage>,
     transport: Option<Arc<Tool>>,
-    sdk: OnceLock<Arc<str>>,
+    sdks: Arc<SdkCache>,
+    sdk: OnceLock<Arc<Sdk>>,
+    sdk_text: OnceLock<Arc<str>>,
     listings: OnceLock<Vec<Listing>>,
 }
 
 impl Surface {
-    pub(crate) fn of(state: &State, scope: ScopeId, languages: &Languages, registry: &WeakRegistry) -> Self {
+    pub(crate) fn of(state: &State, scope: ScopeId, sdks: &Arc<SdkCache>, registry: &WeakRegistry) -> Self {
         let declared = state.layers_of(scope).filter_map(|layer| layer.mode.map(|(_, mode)| mode)).last();
         let mode = declared.unwrap_or(state.settings.mode);
-        let runtime_language = state.runtime.as_ref().map(|(_, runtime)| runtime.language().to_owned());
-        let language = languages.get(runtime_language.as_deref());
-        let transport = mode.has_transport().then(|| run_code::transport(language.as_deref(), registry.clone()));
+        let language = language_of(state.runtime.as_ref().map(|(_, runtime)| runtime.language()));
+        let spoken = language.as_ref().ok().copied();
+        let transport = mode.has_transport().then(|| run_code::transport(spoken, registry.clone()));
         Self {
             revision: state.revision,
             scope,
             mode,
             settings: Arc::clone(&state.settings),
             tools: visible_tools(state, scope),
-            runtime_language,
+            has_runtime: state.runtime.is_some(),
             language,
             transport,
+            sdks: Arc::clone(sdks),
             sdk: OnceLock::new(),
+            sdk_text: OnceLock::new(),
             listings: OnceLock::new(),
         }
     }
@@ -90,19 +95,38 @@ impl Surface {
         self.transport.as_ref()
     }
 
-    pub(crate) fn runtime_language(&self) -> Option<&str> {
-        self.runtime_language.as_deref()
+    pub(crate) const fn has_runtime(&self) -> bool {
+        self.has_runtime
     }
 
-    pub(crate) const fn language(&self) -> Option<&Arc<dyn SdkLanguage>> {
-        self.language.as_ref()
+    /// The language of programs, or that nothing is known of it.
+    ///
+    /// # Errors
+    /// The runtime's language has no SDK.
+    pub const fn language(&self) -> &Result<Language, UnknownLanguage> {
+        &self.language
     }
 
-    /// The SDK text; rendered once. Empty where the language has no renderer.
+    /// The SDK of the tools; made when it is first asked for.
     #[must_use]
-    pub fn sdk(&self) -> Arc<str> {
-        let render = || self.language.as_ref().map_or_else(|| "".into(), |language| language.sdk(self.tools.values()));
-        Arc::clone(self.sdk.get_or_init(render))
+    pub fn sdk(&self) -> &Arc<Sdk> {
+        self.sdk.get_or_init(|| {
+            let signatures: Vec<ToolSignature> = self.tools.values().map(|tool| tool.signature().clone()).collect();
+            let options = SdkOptions { token_budget: self.settings.sdk_token_budget };
+            self.sdks.get(&signatures, options)
+        })
+    }
+
+    /// The SDK's text. Empty where the language has none.
+    #[must_use]
+    pub fn sdk_text(&self) -> Arc<str> {
+        let text = || self.language.as_ref().map_or("", |language| self.sdk().text(*language)).into();
+        Arc::clone(self.sdk_text.get_or_init(text))
+    }
+
+    /// A program that makes one call of a tool; none if no small arguments fit it.
+    pub(crate) fn example(&self, tool: &str) -> Option<String> {
+        self.sdk().example(tool, *self.language.as_ref().ok()?)
     }
 
     /// What the mode lists, by name: tools, then `run_code`.

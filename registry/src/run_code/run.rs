@@ -10,6 +10,7 @@ use crate::hook::{HookError, guarded_async};
 use crate::lane;
 use crate::registry::Registry;
 use crate::run_code::bindings::Gate;
+use crate::run_code::catalogue;
 use crate::run_code::calls::ProgramCalls;
 use crate::run_code::log_writer::LogWriter;
 use crate::run_code::output;
@@ -59,7 +60,8 @@ async fn to_rest(
     let (stop, stopped) = watch::channel(false);
     let gate = Gate::new(abort.clone(), lane);
     let surface = Arc::clone(outer.call().surface());
-    let request = RunRequest::new(program).with_namespace(gate.namespace(surface.names()));
+    let mut request = RunRequest::new(program).with_namespace(gate.namespace(surface.names()));
+    request.namespaces.extend(catalogue::namespace(&surface));
     let session = outer.call().agent().and_then(|agent| agent.log().cloned());
     let mut calls = ProgramCalls {
         registry: registry.clone(),

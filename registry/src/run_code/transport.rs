@@ -4,38 +4,25 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use codemode_client::JsonText;
+use codemode_sdk::Language;
+use codemode_sdk::flavor::flavor;
 
 use crate::error::RUN_CODE;
-use crate::json::{Json, quote};
-use crate::present::SdkLanguage;
+use crate::json::Json;
 use crate::registry::WeakRegistry;
 use crate::run_code::{output, run};
 use crate::schema::Schema;
 use crate::store::Tool;
 use crate::tool::{Arguments, BodyError, CallCard, CallContext, OutputContract, ToolBody, ToolDefinition};
 
-/// What the argument `description` is for.
-const DESCRIPTION_DESCRIPTION: &str =
-    "What the program does, in 5-10 words and active voice, e.g. \"Count open issues by label\". Shown to the user.";
-
-/// The tool, speaking of the language; in a language that nobody knows it says nothing and still runs.
-pub(crate) fn transport(language: Option<&dyn SdkLanguage>, registry: WeakRegistry) -> Arc<Tool> {
-    let description = language.map(SdkLanguage::run_code_description).unwrap_or_default();
-    let code = language.map(SdkLanguage::code_description).unwrap_or_default();
-    let parameters = schema(&format!(
-        concat!(
-            "{{\"type\":\"object\",\"properties\":{{",
-            "\"code\":{{\"type\":\"string\",\"description\":{}}},",
-            "\"description\":{{\"type\":\"string\",\"description\":{}}}",
-            "}},\"required\":[\"code\",\"description\"]}}"
-        ),
-        quote(&code),
-        quote(DESCRIPTION_DESCRIPTION)
-    ));
+/// The tool, speaking of the language; of TypeScript where it is not known, since no assembly shows it then.
+pub(crate) fn transport(language: Option<Language>, registry: WeakRegistry) -> Arc<Tool> {
+    let flavor = flavor(language.unwrap_or(Language::TypeScript));
+    let parameters = schema(&flavor.parameters().to_string());
     let output = OutputContract::new(schema(output::SCHEMA)).rendered_by(|_, value| output::render(value));
-    let definition = ToolDefinition::new(RUN_CODE, description, parameters, output, Arc::new(RunCode { registry }))
+    let definition = ToolDefinition::new(RUN_CODE, flavor.tool, parameters, output, Arc::new(RunCode { registry }))
         .with_presenter(Arc::new(card));
-    Arc::new(Tool { id: 0, definition })
+    Arc::new(Tool::new(0, definition))
 }
 
 fn schema(text: &str) -> Schema {
