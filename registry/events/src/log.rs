@@ -9,11 +9,13 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use futures::stream::BoxStream;
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
-use crate::entry::{CorruptEntry, Record, SCHEMA_VERSION};
+use crate::entry::{CorruptEntry, Entry, Record, SCHEMA_VERSION};
 use crate::event::{Event, Header, RequestHeader};
+use crate::follow::{self, ReadError};
 use crate::index::{Index, OpenWork};
 use crate::json::Json;
 use crate::refusal::Refusal;
@@ -270,6 +272,20 @@ impl SessionLog {
         }
         self.flush().await?;
         Ok(self.0.store.close(&self.0.lease).await?)
+    }
+
+    /// Yields durable entries from number `from` on, then those that come, until the session is closed.
+    #[must_use = "a stream does nothing unless polled"]
+    pub fn follow(&self, from: u64) -> BoxStream<'static, Result<Entry, ReadError>> {
+        follow::follow(Arc::clone(&self.0.store), self.session().clone(), from)
+    }
+
+    /// Reads a page of durable entries; `flush` first to see what was ordered just now.
+    ///
+    /// # Errors
+    /// When an entry cannot be read or the store fails.
+    pub async fn read(&self, page: Page) -> Result<Vec<Entry>, ReadError> {
+        follow::read(self.0.store.as_ref(), self.session(), page).await
     }
 
     /// The session.
