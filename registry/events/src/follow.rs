@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use futures::stream::{self, BoxStream, StreamExt};
 
-use crate::entry::{CorruptEntry, Entry};
+use crate::entry::{CorruptEntry, Entry, Record};
 use crate::store::{EventStore, Page, SessionId, StoreError};
 
 /// Why a session cannot be read on.
@@ -28,7 +28,7 @@ pub enum ReadError {
 /// When there is no such session, an entry cannot be read, or the store fails.
 pub async fn read(store: &dyn EventStore, session: &SessionId, page: Page) -> Result<Vec<Entry>, ReadError> {
     let records = store.read(session, page).await?;
-    Ok(records.iter().map(crate::entry::Record::entry).collect::<Result<_, _>>()?)
+    Ok(records.iter().map(Record::entry).collect::<Result<_, _>>()?)
 }
 
 /// Yields the entries from number `from` on (0 means 1), then those that come, until the session is closed. Ends after
@@ -65,18 +65,29 @@ impl Follower {
         if head.last < self.next {
             return Ok(Vec::new());
         }
-        let entries = read(self.store.as_ref(), &self.session, Page::from(self.next)).await?;
-        for (entry, expected) in entries.iter().zip(self.next..) {
-            if entry.seq != expected {
-                let message = format!("entry {} comes in its place", entry.seq);
-                return Err(CorruptEntry { seq: expected, message }.into());
+        let records = self.store.read(&self.session, Page::from(self.next)).await?;
+        let mut entries = Vec::with_capacity(records.len());
+        for record in &records {
+            match self.entry(record) {
+                Ok(entry) => entries.push(entry),
+                // What comes before is yielded first; the next page begins with the error.
+                Err(_) if !entries.is_empty() => break,
+                Err(error) => return Err(error.into()),
             }
+            self.next += 1;
         }
-        let Some(last) = entries.last() else {
+        if entries.is_empty() {
             let message = format!("it is missing; the session has {} entries", head.last);
             return Err(CorruptEntry { seq: self.next, message }.into());
-        };
-        self.next = last.seq + 1;
+        }
         Ok(entries)
+    }
+
+    fn entry(&self, record: &Record) -> Result<Entry, CorruptEntry> {
+        if record.seq == self.next {
+            return record.entry();
+        }
+        let message = format!("entry {} comes in its place", record.seq);
+        Err(CorruptEntry { seq: self.next, message })
     }
 }

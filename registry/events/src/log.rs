@@ -27,6 +27,9 @@ pub const EVENT_BYTES_MAX: usize = 128 << 20;
 /// How many bytes of one session's events may be ordered and not yet durable; `append` waits for room beyond it.
 pub const BACKLOG_BYTES_MAX: u32 = 64 << 20;
 
+/// The latest time an entry can have: what databases can hold.
+const AT_MAX: u64 = u64::MAX >> 1;
+
 /// Why a session cannot be opened for writing.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -78,7 +81,6 @@ pub enum AppendError {
 
 /// An event that was ordered.
 #[derive(Debug)]
-#[must_use = "the event is ordered, not durable"]
 pub struct Appended {
     /// Its number.
     pub seq: u64,
@@ -200,7 +202,7 @@ impl SessionLog {
         let mut state = self.0.state.lock();
         self.writable(&state)?;
         state.index.check(&event)?;
-        state.at = state.at.max((self.0.clock)());
+        state.at = state.at.max((self.0.clock)()).min(AT_MAX);
         state.seq += 1;
         let (seq, at) = (state.seq, state.at);
         state.index.apply(seq, &event);

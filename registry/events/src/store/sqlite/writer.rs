@@ -208,7 +208,7 @@ impl Rows<'_> {
                 "INSERT INTO sessions (id, created_at, epoch, open, last) VALUES (?1, ?2, 1, 1, 0)
                  ON CONFLICT (id) DO NOTHING",
             )?
-            .execute((session.as_str(), at))?;
+            .execute((session.as_str(), time(at)))?;
         if made == 0 {
             return Err(Fault::Store(StoreError::SessionExists(session.clone())));
         }
@@ -262,9 +262,14 @@ fn insert(transaction: &Transaction<'_>, row: &mut Row, records: &[Record]) -> r
     let mut insert = transaction
         .prepare_cached("INSERT INTO entries (session, seq, at, v, event) VALUES (?1, ?2, ?3, ?4, ?5)")?;
     for record in records {
-        insert.execute((row.number, record.seq, record.at, record.v, &record.event))?;
+        insert.execute((row.number, record.seq, time(record.at), record.v, &record.event))?;
         row.last = record.seq;
         row.changed = true;
     }
     Ok(())
+}
+
+/// A time that is too large for the file says the latest it can hold.
+fn time(at: u64) -> i64 {
+    i64::try_from(at).unwrap_or(i64::MAX)
 }
