@@ -11,6 +11,7 @@ mod entry;
 mod event;
 mod follow;
 mod index;
+mod interrupted;
 mod json;
 mod log;
 mod refusal;

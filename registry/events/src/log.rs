@@ -321,13 +321,13 @@ impl SessionLog {
 
 impl State {
     fn replay(&mut self, record: &Record) -> Result<(), OpenError> {
-        let seq = record.seq;
+        let seq = self.seq + 1;
+        if record.seq != seq {
+            let message = format!("entry {} comes in its place", record.seq);
+            return Err(CorruptEntry { seq, message }.into());
+        }
         if record.v > SCHEMA_VERSION {
             return Err(OpenError::NewerEntry { seq, version: record.v });
-        }
-        if seq != self.seq + 1 {
-            let message = format!("entry {} comes before it", self.seq + 1);
-            return Err(CorruptEntry { seq, message }.into());
         }
         let entry = record.entry()?;
         self.index.check_again(&entry.event).map_err(|refusal| OpenError::Inconsistent { seq, refusal })?;

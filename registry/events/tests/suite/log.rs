@@ -22,6 +22,7 @@ over_each_store! {
     deep_arguments_come_back_whole_156,
     time_never_goes_back,
     an_event_that_is_too_large_is_refused,
+    what_a_crash_left_open_can_be_closed,
 }
 
 async fn many_writers_get_consecutive_numbers_in_order(at: Fixture) {
@@ -225,4 +226,42 @@ async fn an_event_that_is_too_large_is_refused(at: Fixture) {
     let Err(AppendError::Refused(refusal)) = refused else { panic!("{refused:?}") };
     assert_eq!(refusal.code(), "too-large");
     assert_eq!(log.append_durable(user("small")).await.expect("it is welcome"), 1);
+}
+
+async fn what_a_crash_left_open_can_be_closed(at: Fixture) {
+    let log = at.log().await;
+    assert!(log.open_work().closing_events().is_empty());
+    let asked = codemode_events::ApprovalAsked {
+        approval_id: "a".to_owned(),
+        call_id: "c:code:2".to_owned(),
+        name: "echo".to_owned(),
+        arguments: crate::events::arguments(),
+        reason: None,
+    };
+    let events = [
+        turn_start("t"),
+        codemode_events::StepStart { step: 1 }.into(),
+        crate::events::assistant("", &["c", "d"]),
+        call("c"),
+        call("d"),
+        start("c", "c", "c:code:1"),
+        start("c", "c:code:1", "c:code:2"),
+        asked.into(),
+        result(5, "d"),
+    ];
+    for event in events {
+        log.append(event).await.expect("it is in order");
+    }
+    log.flush().await.expect("the store is well");
+    let log = at.resumed().await;
+    for event in log.open_work().closing_events() {
+        log.append(event).await.expect("it closes what is open");
+    }
+    assert_eq!(log.open_work(), codemode_events::OpenWork::default());
+    log.flush().await.expect("the store is well");
+    let entries = log.read(Page::from(10)).await.expect("it reads");
+    let tags: Vec<_> = entries.iter().map(|entry| entry.event.tag()).collect();
+    let expected =
+        ["approval/answered", "tool/code-dispatch", "tool/code-dispatch", "tool/result", "turn/end"];
+    assert_eq!(tags, expected);
 }

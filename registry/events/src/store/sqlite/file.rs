@@ -35,8 +35,10 @@ const MIGRATIONS: &[&str] = &["
     PRAGMA application_id = 0x636d6576;
 "];
 
-/// How long to wait for another process that holds the file.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+/// How often to look again, and for how long in all (10 s), while another process holds the file. SQLite's own way of
+/// waiting looks ever more seldom, and would never find the short gaps that a busy writer leaves.
+const BUSY_PAUSE: Duration = Duration::from_micros(500);
+const BUSY_PAUSES_MAX: i32 = 20_000;
 
 /// What is left of the write-ahead log after a checkpoint, in bytes.
 const WAL_BYTES_KEPT: i64 = 16 << 20;
@@ -95,12 +97,17 @@ fn make(path: &Path) -> Result<(), StoreError> {
 fn connect(path: &Path) -> Result<Connection, StoreError> {
     let fail = failed("open the event store", path);
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags).map_err(&fail)?;
-    connection.busy_timeout(BUSY_TIMEOUT).map_err(&fail)?;
+    let mut connection = Connection::open_with_flags(path, flags).map_err(&fail)?;
+    connection.busy_handler(Some(wait_for_others)).map_err(&fail)?;
     if connection.is_readonly("main").map_err(&fail)? {
         return Err(StoreError::ReadOnly(path.display().to_string()));
     }
     Ok(connection)
+}
+
+fn wait_for_others(pauses: i32) -> bool {
+    std::thread::sleep(BUSY_PAUSE);
+    pauses < BUSY_PAUSES_MAX
 }
 
 fn migrate(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
