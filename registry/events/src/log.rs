@@ -9,11 +9,13 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use futures::stream::BoxStream;
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
-use crate::entry::{CorruptEntry, Record, SCHEMA_VERSION};
+use crate::entry::{CorruptEntry, Entry, Record, SCHEMA_VERSION};
 use crate::event::{Event, Header, RequestHeader};
+use crate::follow::{self, ReadError};
 use crate::index::{Index, OpenWork};
 use crate::json::Json;
 use crate::refusal::Refusal;
@@ -24,6 +26,9 @@ pub const EVENT_BYTES_MAX: usize = 128 << 20;
 
 /// How many bytes of one session's events may be ordered and not yet durable; `append` waits for room beyond it.
 pub const BACKLOG_BYTES_MAX: u32 = 64 << 20;
+
+/// The latest time an entry can have: what databases can hold.
+const AT_MAX: u64 = u64::MAX >> 1;
 
 /// Why a session cannot be opened for writing.
 #[derive(Debug, thiserror::Error)]
@@ -76,7 +81,6 @@ pub enum AppendError {
 
 /// An event that was ordered.
 #[derive(Debug)]
-#[must_use = "the event is ordered, not durable"]
 pub struct Appended {
     /// Its number.
     pub seq: u64,
@@ -198,7 +202,7 @@ impl SessionLog {
         let mut state = self.0.state.lock();
         self.writable(&state)?;
         state.index.check(&event)?;
-        state.at = state.at.max((self.0.clock)());
+        state.at = state.at.max((self.0.clock)()).min(AT_MAX);
         state.seq += 1;
         let (seq, at) = (state.seq, state.at);
         state.index.apply(seq, &event);
@@ -272,6 +276,20 @@ impl SessionLog {
         Ok(self.0.store.close(&self.0.lease).await?)
     }
 
+    /// Yields durable entries from number `from` on, then those that come, until the session is closed.
+    #[must_use = "a stream does nothing unless polled"]
+    pub fn follow(&self, from: u64) -> BoxStream<'static, Result<Entry, ReadError>> {
+        follow::follow(Arc::clone(&self.0.store), self.session().clone(), from)
+    }
+
+    /// Reads a page of durable entries; `flush` first to see what was ordered just now.
+    ///
+    /// # Errors
+    /// When an entry cannot be read or the store fails.
+    pub async fn read(&self, page: Page) -> Result<Vec<Entry>, ReadError> {
+        follow::read(self.0.store.as_ref(), self.session(), page).await
+    }
+
     /// The session.
     #[must_use]
     pub fn session(&self) -> &SessionId {
@@ -303,13 +321,13 @@ impl SessionLog {
 
 impl State {
     fn replay(&mut self, record: &Record) -> Result<(), OpenError> {
-        let seq = record.seq;
+        let seq = self.seq + 1;
+        if record.seq != seq {
+            let message = format!("entry {} comes in its place", record.seq);
+            return Err(CorruptEntry { seq, message }.into());
+        }
         if record.v > SCHEMA_VERSION {
             return Err(OpenError::NewerEntry { seq, version: record.v });
-        }
-        if seq != self.seq + 1 {
-            let message = format!("entry {} comes before it", self.seq + 1);
-            return Err(CorruptEntry { seq, message }.into());
         }
         let entry = record.entry()?;
         self.index.check_again(&entry.event).map_err(|refusal| OpenError::Inconsistent { seq, refusal })?;
