@@ -6,12 +6,15 @@
 //!
 //! Start reading at [`Registry`]. The rooms: [`tool`] what a tool is, [`schema`] and [`json`] values and what breaks them,
 //! [`store`] who sees what, [`present`] modes and prompts, [`pipeline`] the stages of a call, [`policy`] rules without
-//! code, `lane` and `run_code` programs and their calls, [`agent`] pieces of an agent loop.
+//! code, `lane` and `run_code` programs and their calls, [`agent`] pieces of an agent loop. With the feature `service`, `service`
+//! is all of it over gRPC, `server` what that listens on, `config` what an operator decides.
 //!
 //! [`CodeRuntime`]: codemode_client::CodeRuntime
 #![forbid(unsafe_code)]
 
 pub mod agent;
+#[cfg(feature = "service")]
+pub mod config;
 pub mod error;
 pub mod hook;
 pub mod json;
@@ -22,6 +25,10 @@ pub mod present;
 mod registry;
 mod run_code;
 pub mod schema;
+#[cfg(feature = "service")]
+pub mod server;
+#[cfg(feature = "service")]
+pub mod service;
 pub mod settings;
 mod signal;
 pub mod store;

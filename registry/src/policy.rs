@@ -79,7 +79,7 @@ impl Rule {
 }
 
 impl ArgumentPattern {
-    fn fits(&self, arguments: &Json) -> bool {
+    pub(crate) fn fits(&self, arguments: &Json) -> bool {
         let text = match at_pointer(arguments, &self.pointer) {
             None => return false,
             Some(Json::String(text)) => text.to_text_lossy().into_owned(),
