@@ -4,11 +4,12 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Weak};
 
-use codemode_client::CodeRuntime;
+use codemode_client::{CodeRuntime, JsonText};
 use codemode_sdk::UnknownLanguage;
 use parking_lot::Mutex;
 
 use crate::error::{RUN_CODE, RegistryError};
+use crate::hook::guarded;
 use crate::pipeline::{
     ApprovalService, AroundLayer, CallRequest, DispatchLogHook, Guard, PostExecute, PreExecute, ResultObserver,
 };
@@ -19,7 +20,7 @@ use crate::settings::Settings;
 use crate::store::{
     ChangeListener, Layer, Registration, Restriction, Scope, ScopeId, Slot, State, Store, Tool, inherited_tools,
 };
-use crate::tool::{Arguments, CallResult, ToolDefinition};
+use crate::tool::{Arguments, CallCard, CallResult, ToolDefinition};
 use crate::{pipeline, present, run_code};
 
 /// Surfaces that are kept; when there are more, those of old states go first.
@@ -329,6 +330,16 @@ impl Registry {
     /// Dropping the future drops the body; a call that shall end in order is aborted by its signal and awaited.
     pub async fn execute(&self, request: CallRequest) -> CallResult {
         pipeline::execute(self, request).await
+    }
+
+    /// How a call is shown to a person, if its tool says so. A panic of its presenter is no card.
+    #[must_use]
+    pub fn card(&self, name: &str, scope: ScopeId, arguments: &JsonText) -> Option<CallCard> {
+        let surface = self.surface(scope);
+        let tool = self.resolve(&surface, &surface, name)?;
+        let arguments = Arguments::parse(arguments.clone()).ok()?;
+        let presenter = tool.definition().presenter.clone()?;
+        guarded(|| Ok(presenter(&arguments))).ok().flatten()
     }
 
     /// Whether a call may overlap with others: only if its tool says a plain yes of these arguments.
