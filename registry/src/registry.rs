@@ -23,13 +23,35 @@ use crate::store::{
 use crate::tool::{Arguments, CallCard, CallResult, ToolDefinition};
 use crate::{pipeline, present, run_code};
 
-/// Surfaces that are kept; when there are more, those of old states go first.
+/// Surfaces that are kept; when there are more, all are forgotten.
 const SURFACES_MAX: usize = 1024;
+
+/// The latest surface of each scope.
+#[derive(Default)]
+struct Surfaces(HashMap<ScopeId, Arc<Surface>>);
+
+impl Surfaces {
+    fn get(&self, scope: &ScopeId) -> Option<&Arc<Surface>> {
+        self.0.get(scope)
+    }
+
+    /// Keeps a surface; gives back what is kept no longer.
+    fn put(&mut self, scope: ScopeId, surface: &Arc<Surface>, state: &State) -> Vec<Arc<Surface>> {
+        let full = self.0.len() >= SURFACES_MAX;
+        let outlived = |scope: &ScopeId, _: &mut Arc<Surface>| full || !state.layers.contains_key(scope);
+        let mut forgotten: Vec<_> = self.0.extract_if(outlived).map(|(_, surface)| surface).collect();
+        // A slower maker of an older surface does not take the place of a newer one.
+        if self.0.get(&scope).is_none_or(|kept| kept.revision() <= surface.revision()) {
+            forgotten.extend(self.0.insert(scope, Arc::clone(surface)));
+        }
+        forgotten
+    }
+}
 
 struct Inner {
     store: Arc<Store>,
     sdks: Arc<SdkCache>,
-    surfaces: Mutex<HashMap<ScopeId, Arc<Surface>>>,
+    surfaces: Mutex<Surfaces>,
 }
 
 /// A registry. Clones are handles of one.
@@ -92,10 +114,7 @@ impl Registry {
         })?;
         if let Err(reason) = store.notify(scope, &name) {
             // Without the guard, whose drop would tell the listeners again.
-            store.write_layer(scope, |layer| {
-                layer.remove(&Slot::Tool(Arc::clone(&name)), id);
-                Ok(())
-            })?;
+            drop(store.write_layer(scope, |layer| Ok(layer.remove(&Slot::Tool(Arc::clone(&name)), id)))?);
             return Err(RegistryError::ListenerFailed { tool: name.to_string(), reason });
         }
         Ok(Registration::new(store, scope, Slot::Tool(name), id).with_warnings(warnings))
@@ -361,18 +380,14 @@ impl Registry {
     /// The state and the surface that was made from it.
     pub(crate) fn state_and_surface(&self, scope: ScopeId) -> (Arc<State>, Arc<Surface>) {
         let state = self.snapshot();
-        let mut surfaces = self.0.surfaces.lock();
-        if let Some(surface) = surfaces.get(&scope).filter(|surface| surface.revision() == state.revision) {
-            return (state, Arc::clone(surface));
-        }
-        if surfaces.len() >= SURFACES_MAX {
-            surfaces.retain(|_, surface| surface.revision() == state.revision);
-        }
-        if surfaces.len() >= SURFACES_MAX {
-            surfaces.clear();
+        let kept = self.0.surfaces.lock().get(&scope).cloned();
+        if let Some(surface) = kept.filter(|surface| surface.revision() == state.revision) {
+            return (state, surface);
         }
         let surface = Arc::new(Surface::of(&state, scope, &self.0.sdks, &self.downgrade()));
-        surfaces.insert(scope, Arc::clone(&surface));
+        let forgotten = self.0.surfaces.lock().put(scope, &surface, &state);
+        // Surfaces may hold the last of tools that are gone: these are dropped without the lock.
+        drop(forgotten);
         (state, surface)
     }
 

@@ -158,6 +158,12 @@ impl Store {
         Ok(done)
     }
 
+    /// Changes the state in a way that cannot fail.
+    pub(crate) fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        let Ok(changed) = self.write(|state| Ok::<_, std::convert::Infallible>(change(state)));
+        changed
+    }
+
     /// Changes one scope's layer.
     pub(crate) fn write_layer<T>(
         &self,
@@ -181,7 +187,11 @@ impl Store {
     }
 
     pub(crate) fn remove_listener(&self, id: u64) {
-        self.listeners.lock().retain(|(own, _)| *own != id);
+        let mut listeners = self.listeners.lock();
+        let removed = listeners.iter().position(|(own, _)| *own == id).map(|at| listeners.remove(at));
+        drop(listeners);
+        // Whatever its drop does happens without the lock.
+        drop(removed);
     }
 
     /// Tells the listeners; the first failure is given back.
@@ -204,15 +214,16 @@ impl Store {
 
     /// Removes a scope and what is below it, with everything registered there.
     pub(crate) fn remove_scope(&self, scope: ScopeId) {
-        let removed: Result<(), std::convert::Infallible> = self.write(|state| {
-            let mut doomed = vec![scope];
+        let removed = self.change(|state| {
+            let (mut doomed, mut removed) = (vec![scope], Vec::new());
             while let Some(scope) = doomed.pop() {
-                state.layers.remove(&scope);
+                removed.extend(state.layers.remove(&scope));
                 doomed.extend(state.layers.iter().filter(|(_, layer)| layer.parent == Some(scope)).map(|(id, _)| *id));
             }
-            Ok(())
+            removed
         });
-        let Ok(()) = removed;
+        // Whatever the drops of tools and hooks do happens without the lock.
+        drop(removed);
     }
 }
 

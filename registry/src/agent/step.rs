@@ -221,7 +221,7 @@ impl Work for StepCalls {
         self.unstarted.push(call);
     }
 
-    fn has_failed(&self) -> bool {
-        self.fault.is_some()
+    fn is_over(&self) -> bool {
+        self.fault.is_some() || self.signal.is_aborted()
     }
 }

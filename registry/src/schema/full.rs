@@ -9,8 +9,8 @@ use serde_json::{Map, Number, Value};
 use crate::json::Json;
 use crate::schema::path::Path;
 
-/// Levels of nesting of a schema that is still compiled, and of a value that is still validated.
-const SCHEMA_DEPTH_MAX: usize = 4_000;
+/// Levels of nesting of a schema that is still compiled: the library takes time cubic in it. And of a value.
+const SCHEMA_DEPTH_MAX: usize = 256;
 const VALUE_DEPTH_MAX: usize = 20_000;
 /// The library recurses: stack for what is not deep, and for each level, bytes.
 const STACK_BASE: usize = 1024 * 1024;

@@ -99,7 +99,8 @@ async fn denials_are_results_in_order_231() {
     let outcome = step(&fixture, calls([("safe", "{}"), ("safe", "{}"), ("safe", "{}"), ("unknown", "")]), AbortSignal::new()).await;
     let texts: Vec<String> = outcome.results.iter().map(|(_, result)| text(result)).collect();
     assert_eq!(texts, ["{}", "Error: no", "Error: broke", "Error: unknown tool \"unknown\""]);
-    assert_eq!(fixture.event_lines().await[4..], ["result c1", "result c2", "result c3", "result c4 UNKNOWN_TOOL"]);
+    let lines = fixture.event_lines().await;
+    assert_eq!(lines[3..], ["result c1", "result c2", "result c3", "call c4", "result c4 UNKNOWN_TOOL"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -12,6 +12,11 @@ fn names(assembly: &Assembly) -> Vec<&str> {
     assembly.tools.iter().map(|listing| &*listing.name).collect()
 }
 
+/// Whether the text declares a tool: as a member of the map of all tools' arguments.
+fn declares(sdk: &str, tool: &str) -> bool {
+    sdk.contains(&format!("\n  {tool}: "))
+}
+
 async fn fixture(mode: Mode) -> Fixture {
     let mut fixture = Fixture::new(mode).await;
     fixture.tools([echo("read"), echo("bash")]);
@@ -38,8 +43,8 @@ async fn code_lists_run_code_alone_and_declares_the_rest_106() {
     let assembly = assembled(&fixture(Mode::Code).await, ScopeId::ROOT).await;
     assert_eq!(names(&assembly), ["run_code"]);
     let sdk = assembly.section(SDK_SECTION).expect("an SDK");
-    assert!(sdk.contains("bash(") && sdk.contains("read("), "{sdk}");
-    assert!(!sdk.contains("run_code("), "{sdk}");
+    assert!(declares(sdk, "bash") && declares(sdk, "read"), "{sdk}");
+    assert!(!declares(sdk, "run_code"), "{sdk}");
 }
 
 #[tokio::test]
@@ -58,7 +63,7 @@ async fn both_has_an_empty_rule_and_all_tools_108_112() {
     let assembly = assembled(&fixture(Mode::Both).await, ScopeId::ROOT).await;
     assert_eq!(assembly.section(CODE_ONLY_SECTION), Some(""));
     assert_eq!(names(&assembly), ["bash", "read", "run_code"]);
-    assert!(assembly.section(SDK_SECTION).is_some_and(|text| text.contains("bash(")));
+    assert!(assembly.section(SDK_SECTION).is_some_and(|text| declares(text, "bash")));
 }
 
 #[tokio::test]
@@ -70,7 +75,7 @@ async fn an_output_union_5000_deep_renders_109_183() {
     definition.parameters = crate::support::schema(&format!(r#"{{"type":"object","properties":{{"a":{deep}}}}}"#));
     fixture.tools([definition]);
     let assembly = assembled(&fixture, ScopeId::ROOT).await;
-    assert!(assembly.section(SDK_SECTION).is_some_and(|text| text.contains("deep(")));
+    assert!(assembly.section(SDK_SECTION).is_some_and(|text| declares(text, "deep")));
     assert_eq!(code(&fixture.call("deep", r#"{"a":"x"}"#).await), "UNKNOWN_TOOL");
 }
 
@@ -104,7 +109,7 @@ async fn a_scoped_sdk_section_shadows_for_its_scope_111() {
         let section = Section::fixed(SDK_SECTION, 150, "my own");
         let _own = fixture.registry.add_section(scope.id(), section).expect("a scope");
         assert_eq!(assembled(&fixture, scope.id()).await.section(SDK_SECTION), Some("my own"));
-        assert!(assembled(&fixture, ScopeId::ROOT).await.section(SDK_SECTION).is_some_and(|text| text.contains("bash(")));
+        assert!(assembled(&fixture, ScopeId::ROOT).await.section(SDK_SECTION).is_some_and(|text| declares(text, "bash")));
     }
 }
 
@@ -118,10 +123,10 @@ async fn filters_reach_sdk_and_bindings_and_not_the_transport_113_114() {
             let assembly = assembled(&fixture, scope.id()).await;
             assert!(names(&assembly).contains(&"run_code") && !names(&assembly).contains(&"bash"));
             let sdk = assembly.section(SDK_SECTION).expect("an SDK");
-            assert!(sdk.contains("read(") && !sdk.contains("bash("), "{sdk}");
+            assert!(declares(sdk, "read") && !declares(sdk, "bash"), "{sdk}");
             assert_eq!(assembly.surface.names().map(|name| &**name).collect::<Vec<_>>(), ["read"]);
             filter.dispose();
-            assert!(assembled(&fixture, scope.id()).await.section(SDK_SECTION).is_some_and(|text| text.contains("bash(")));
+            assert!(assembled(&fixture, scope.id()).await.section(SDK_SECTION).is_some_and(|text| declares(text, "bash")));
         }
     }
 }
