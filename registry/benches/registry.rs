@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use codemode_client::fake::{FakeRuntime, Script};
 use codemode_client::JsonText;
+use codemode_client::fake::{FakeRuntime, Script};
 use codemode_events::{MemoryStore, SessionId, SessionLog, TurnStart};
 use codemode_registry::schema::Schema;
 use codemode_registry::tool::{OutputContract, body_fn};
@@ -27,7 +27,8 @@ fn definition(at: usize) -> ToolDefinition {
         r#"{{"type":"object","description":"d{at}","properties":{{"path":{{"type":"string","description":"Where."}},"limit":{{"type":"integer"}},
         "mode":{{"type":"string","enum":["a","b","c"]}},"filter":{{"anyOf":[{{"type":"null"}},{{"type":"object","properties":{{"q":{{"type":"string"}}}}}}]}}}},"required":["path"]}}"#
     );
-    let output = Schema::parse(r#"{"type":"array","items":{"type":"object","properties":{"id":{"type":"string"}}}}"#);
+    let output =
+        Schema::parse(r#"{"type":"array","items":{"type":"object","properties":{"id":{"type":"string"}}}}"#);
     ToolDefinition::new(
         format!("tool_{at}"),
         format!("Does the thing number {at}."),
@@ -80,7 +81,8 @@ async fn sub_calls(out: &mut String) {
     let script = (0..CALLS).fold(Script::new(), |script, _| script.call("tools", "empty", JsonText::null()));
     registry.set_runtime(Arc::new(FakeRuntime::scripted([script]))).expect("the first").keep();
     let session = SessionId::new("bench").expect("an id");
-    let log = SessionLog::create(Arc::new(MemoryStore::new()), &session, codemode_events::system_clock()).await;
+    let log =
+        SessionLog::create(Arc::new(MemoryStore::new()), &session, codemode_events::system_clock()).await;
     let log = log.expect("a session");
     drop(log.append(TurnStart { turn_id: "t".to_owned() }).await.expect("appended"));
     let starts = Arc::new(parking_lot::Mutex::new(Vec::with_capacity(CALLS + 1)));
@@ -94,13 +96,18 @@ async fn sub_calls(out: &mut String) {
     impl<F: Fn(&codemode_registry::pipeline::Call, &codemode_registry::CallResult) + Send + Sync>
         codemode_registry::pipeline::ResultObserver for Stamp<F>
     {
-        fn on_result(&self, call: &codemode_registry::pipeline::Call, result: &codemode_registry::CallResult) {
+        fn on_result(
+            &self,
+            call: &codemode_registry::pipeline::Call,
+            result: &codemode_registry::CallResult,
+        ) {
             (self.0)(call, result);
         }
     }
     registry.add_observer(ScopeId::ROOT, Arc::new(Stamp(stamp))).expect("root").keep();
     let arguments = JsonText::parse(r#"{"code":"x","description":"Calls"}"#).expect("JSON");
-    let request = CallRequest::new("call", "run_code", arguments).by(Agent::new("a", ScopeId::ROOT).with_log(log));
+    let request =
+        CallRequest::new("call", "run_code", arguments).by(Agent::new("a", ScopeId::ROOT).with_log(log));
     let result = registry.execute(request).await;
     assert!(!result.is_error(), "{}", result.text());
     let starts = starts.lock();

@@ -11,14 +11,17 @@ use parking_lot::Mutex;
 use crate::error::{RUN_CODE, RegistryError};
 use crate::hook::guarded;
 use crate::pipeline::{
-    ApprovalService, AroundLayer, CallRequest, DispatchLogHook, Guard, PostExecute, PreExecute, ResultObserver,
+    ApprovalService, AroundLayer, CallRequest, DispatchLogHook, Guard, PostExecute, PreExecute,
+    ResultObserver,
 };
 use crate::present::{
-    Assembly, AssemblyError, AssemblyListener, Listing, Mode, SdkCache, Section, Surface, ToolProvider, language_of,
+    Assembly, AssemblyError, AssemblyListener, Listing, Mode, SdkCache, Section, Surface, ToolProvider,
+    language_of,
 };
 use crate::settings::Settings;
 use crate::store::{
-    ChangeListener, Layer, Registration, Restriction, Scope, ScopeId, Slot, State, Store, Tool, inherited_tools,
+    ChangeListener, Layer, Registration, Restriction, Scope, ScopeId, Slot, State, Store, Tool,
+    inherited_tools,
 };
 use crate::tool::{Arguments, CallCard, CallResult, ToolDefinition};
 use crate::{pipeline, present, run_code};
@@ -95,7 +98,11 @@ impl Registry {
     ///
     /// # Errors
     /// A definition that cannot be, a name that is taken or reserved, a listener that did not take it. Nothing was changed.
-    pub fn register(&self, scope: ScopeId, definition: ToolDefinition) -> Result<Registration, RegistryError> {
+    pub fn register(
+        &self,
+        scope: ScopeId,
+        definition: ToolDefinition,
+    ) -> Result<Registration, RegistryError> {
         definition.check()?;
         if &*definition.name == RUN_CODE {
             return Err(RegistryError::ReservedName);
@@ -135,7 +142,8 @@ impl Registry {
             return Err(RegistryError::RestrictsTransport);
         }
         let known = inherited_tools(&self.snapshot(), scope);
-        let unknown: Vec<String> = restriction.names().filter(|name| !known.contains_key(name.as_str())).cloned().collect();
+        let unknown: Vec<String> =
+            restriction.names().filter(|name| !known.contains_key(name.as_str())).cloned().collect();
         if !unknown.is_empty() {
             let known = known.keys().map(ToString::to_string).collect();
             return Err(RegistryError::RestrictsUnknown { unknown, known });
@@ -194,7 +202,11 @@ impl Registry {
     ///
     /// # Errors
     /// The scope is gone.
-    pub fn add_provider(&self, scope: ScopeId, hook: Arc<dyn ToolProvider>) -> Result<Registration, RegistryError> {
+    pub fn add_provider(
+        &self,
+        scope: ScopeId,
+        hook: Arc<dyn ToolProvider>,
+    ) -> Result<Registration, RegistryError> {
         self.add(scope, Slot::Provider, hook, |layer| &mut layer.providers)
     }
 
@@ -202,7 +214,11 @@ impl Registry {
     ///
     /// # Errors
     /// The scope is gone.
-    pub fn add_pre_execute(&self, scope: ScopeId, hook: Arc<dyn PreExecute>) -> Result<Registration, RegistryError> {
+    pub fn add_pre_execute(
+        &self,
+        scope: ScopeId,
+        hook: Arc<dyn PreExecute>,
+    ) -> Result<Registration, RegistryError> {
         self.add(scope, Slot::Pre, hook, |layer| &mut layer.pre)
     }
 
@@ -218,7 +234,11 @@ impl Registry {
     ///
     /// # Errors
     /// The scope is gone.
-    pub fn add_around(&self, scope: ScopeId, hook: Arc<dyn AroundLayer>) -> Result<Registration, RegistryError> {
+    pub fn add_around(
+        &self,
+        scope: ScopeId,
+        hook: Arc<dyn AroundLayer>,
+    ) -> Result<Registration, RegistryError> {
         self.add(scope, Slot::Around, hook, |layer| &mut layer.around)
     }
 
@@ -226,7 +246,11 @@ impl Registry {
     ///
     /// # Errors
     /// The scope is gone.
-    pub fn add_post_execute(&self, scope: ScopeId, hook: Arc<dyn PostExecute>) -> Result<Registration, RegistryError> {
+    pub fn add_post_execute(
+        &self,
+        scope: ScopeId,
+        hook: Arc<dyn PostExecute>,
+    ) -> Result<Registration, RegistryError> {
         self.add(scope, Slot::Post, hook, |layer| &mut layer.post)
     }
 
@@ -234,7 +258,11 @@ impl Registry {
     ///
     /// # Errors
     /// The scope is gone.
-    pub fn add_observer(&self, scope: ScopeId, hook: Arc<dyn ResultObserver>) -> Result<Registration, RegistryError> {
+    pub fn add_observer(
+        &self,
+        scope: ScopeId,
+        hook: Arc<dyn ResultObserver>,
+    ) -> Result<Registration, RegistryError> {
         self.add(scope, Slot::Observer, hook, |layer| &mut layer.observers)
     }
 
@@ -363,7 +391,13 @@ impl Registry {
 
     /// Whether a call may overlap with others: only if its tool says a plain yes of these arguments.
     #[must_use]
-    pub fn is_parallel(&self, surface: &Surface, name: &str, arguments: &Arguments, is_sub_call: bool) -> bool {
+    pub fn is_parallel(
+        &self,
+        surface: &Surface,
+        name: &str,
+        arguments: &Arguments,
+        is_sub_call: bool,
+    ) -> bool {
         let collapsed = surface.mode() == Mode::Code && !is_sub_call;
         let live = self.surface(surface.scope());
         !collapsed && live.tool(name).is_some_and(|tool| tool.definition().is_parallel(arguments))

@@ -129,7 +129,8 @@ impl<W: Work> Driver<'_, W> {
                 }
             }
             Step::Commit(ticket) => {
-                if let (Some(open), Some(flight)) = (self.open.remove(&ticket), self.settled.remove(&ticket)) {
+                if let (Some(open), Some(flight)) = (self.open.remove(&ticket), self.settled.remove(&ticket))
+                {
                     self.work.commit(open, flight).await;
                 }
             }
@@ -166,7 +167,8 @@ impl<W: Work> Driver<'_, W> {
             // The pipeline catches what bodies and hooks do; this is the registry's own fault, and one call's end.
             Err(error) => {
                 if let Some((ticket, call)) = self.tasks.remove(&error.id()) {
-                    let result = CallResult::failed(ToolError::plain(format!("tool call broke off: {error}")));
+                    let result =
+                        CallResult::failed(ToolError::plain(format!("tool call broke off: {error}")));
                     self.settle(ticket, Flight { call, tool: None, state: FlightState::Settled(result) });
                 }
             }

@@ -44,7 +44,10 @@ impl Book {
         let parallel = self.parallel[&ticket];
         let open = self.uncommitted();
         if parallel {
-            assert!(open.iter().all(|other| self.parallel[other]), "a parallel call started beside an exclusive one");
+            assert!(
+                open.iter().all(|other| self.parallel[other]),
+                "a parallel call started beside an exclusive one"
+            );
             assert!(self.running.len() < running_max, "too many bodies");
         } else {
             assert!(open.is_empty(), "an exclusive call is not alone");
@@ -75,7 +78,10 @@ fn run_dry(lane: &mut Lane, book: &mut Book, running_max: usize) {
 /// Whether the model says that something could be done.
 fn is_stuck(book: &Book, running_max: usize) -> bool {
     let oldest_settled = book.uncommitted().first().is_some_and(|oldest| !book.running.contains(oldest));
-    let next = book.parallel.keys().find(|ticket| !book.started.contains(ticket) && !book.abandoned.contains(ticket));
+    let next = book
+        .parallel
+        .keys()
+        .find(|ticket| !book.started.contains(ticket) && !book.abandoned.contains(ticket));
     let open = book.uncommitted();
     let could_start = next.is_some_and(|next| {
         if book.parallel[next] {

@@ -17,7 +17,9 @@ pub(super) async fn decide(registry: &Registry, call: &Arc<Call>) -> Option<Flig
         _ = call.signal().aborted() => Some(FlightState::Final(CallResult::failed(ToolError::aborted(false)))),
     };
     match decided {
-        None if call.signal().is_aborted() => Some(FlightState::Final(CallResult::failed(ToolError::aborted(false)))),
+        None if call.signal().is_aborted() => {
+            Some(FlightState::Final(CallResult::failed(ToolError::aborted(false))))
+        }
         decided => decided,
     }
 }
@@ -53,9 +55,12 @@ async fn pre_execute(registry: &Registry, call: &Arc<Call>) -> Result<Decision, 
 
 fn by_rule(registry: &Registry, call: &Call) -> Decision {
     let policy = &call.surface().settings().policy;
-    let (Some(arguments), false) = (call.arguments(), policy.rules.is_empty()) else { return Decision::Allow };
+    let (Some(arguments), false) = (call.arguments(), policy.rules.is_empty()) else {
+        return Decision::Allow;
+    };
     let state = registry.snapshot();
-    let labels: Vec<&str> = state.layers_of(call.scope()).filter_map(|layer| layer.label.as_deref()).collect();
+    let labels: Vec<&str> =
+        state.layers_of(call.scope()).filter_map(|layer| layer.label.as_deref()).collect();
     let Some(rule) = policy.decide(call.name(), arguments, &labels) else { return Decision::Allow };
     match rule.effect {
         Effect::Allow => Decision::Allow,
@@ -71,7 +76,9 @@ fn by_rule(registry: &Registry, call: &Call) -> Decision {
 async fn ask(registry: &Registry, call: &Arc<Call>, reason: Option<String>) -> Option<String> {
     let name = call.name();
     let Some((_, service)) = registry.snapshot().approvals.clone() else {
-        return Some(reason.unwrap_or_else(|| format!("tool \"{name}\" requires approval (not yet supported)")));
+        return Some(
+            reason.unwrap_or_else(|| format!("tool \"{name}\" requires approval (not yet supported)")),
+        );
     };
     let Some(agent) = call.agent().cloned() else {
         return Some(format!("tool \"{name}\" requires approval but has no agent to route it through"));
@@ -111,7 +118,12 @@ async fn guards(registry: &Registry, call: &Call) -> Option<String> {
 
 /// The guard after `last`. None once a scope has lost its last guard since `epoch`: those that came later are for the
 /// next call.
-fn next_guard(registry: &Registry, scope: ScopeId, epoch: Option<u64>, last: u64) -> Option<(u64, Arc<dyn Guard>)> {
+fn next_guard(
+    registry: &Registry,
+    scope: ScopeId,
+    epoch: Option<u64>,
+    last: u64,
+) -> Option<(u64, Arc<dyn Guard>)> {
     let state = registry.snapshot();
     let layer = state.layers.get(&scope)?;
     if Some(layer.guard_epoch) != epoch {

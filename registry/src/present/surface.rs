@@ -111,7 +111,8 @@ impl Surface {
     #[must_use]
     pub fn sdk(&self) -> &Arc<Sdk> {
         self.sdk.get_or_init(|| {
-            let signatures: Vec<ToolSignature> = self.tools.values().map(|tool| tool.signature().clone()).collect();
+            let signatures: Vec<ToolSignature> =
+                self.tools.values().map(|tool| tool.signature().clone()).collect();
             let options = SdkOptions { token_budget: self.settings.sdk_token_budget };
             self.sdks.get(&signatures, options)
         })

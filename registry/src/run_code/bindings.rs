@@ -83,7 +83,11 @@ impl Gate {
         format!("run_code run is over ({reason}); {name} {what}")
     }
 
-    async fn carry_out(self: Arc<Self>, arguments: JsonText, call: CallContext) -> Result<JsonText, BindingError> {
+    async fn carry_out(
+        self: Arc<Self>,
+        arguments: JsonText,
+        call: CallContext,
+    ) -> Result<JsonText, BindingError> {
         let name = Arc::clone(&call.name);
         if self.over.is_aborted() {
             self.leave(call.call_id);

@@ -10,8 +10,8 @@ use crate::hook::{HookError, guarded_async};
 use crate::lane;
 use crate::registry::Registry;
 use crate::run_code::bindings::Gate;
-use crate::run_code::catalogue;
 use crate::run_code::calls::ProgramCalls;
+use crate::run_code::catalogue;
 use crate::run_code::log_writer::LogWriter;
 use crate::run_code::output;
 use crate::signal::Signal;
@@ -80,7 +80,8 @@ async fn to_rest(
         let _ = stop.send(true);
         outcome
     };
-    let (outcome, ()) = tokio::join!(program, lane::drive(&registry, &mut calls, running_max, inbox, stopped));
+    let (outcome, ()) =
+        tokio::join!(program, lane::drive(&registry, &mut calls, running_max, inbox, stopped));
     if let Some(log) = calls.log.take() {
         log.finish().await;
     }

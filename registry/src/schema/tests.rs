@@ -58,8 +58,15 @@ fn deep_and_recursive_schemas_and_values_are_survived() {
     // A schema that refers to nothing but itself says nothing; it only must not loop.
     let loops = Schema::parse(r##"{"$ref":"#"}"##).expect("lossless");
     drop(loops.violations_of_value(&Json::parse("1").expect("lossless")));
-    let too_deep = "[".repeat(30_000) + &"]".repeat(30_000);
-    assert!(violations(recursive, &too_deep)[0].contains("levels deep"));
+    let chain: String = (0..100).map(|n| format!(r##""c{n}":{{"$ref":"#/$defs/c{}"}},"##, n + 1)).collect();
+    let long = format!(
+        r##"{{"$ref":"#/$defs/c0","$defs":{{{chain}"c100":{{"type":["array"],"items":{{"$ref":"#/$defs/c0"}}}}}}}}"##
+    );
+    let fair = "[".repeat(400) + &"]".repeat(400);
+    assert!(violations(&long, &fair).is_empty());
+    assert!(violations(&long, &value)[0].contains("too deep"));
+    let too_deep = "[".repeat(60_000) + &"]".repeat(60_000);
+    assert!(violations(recursive, &too_deep)[0].contains("too deep"));
 }
 
 #[test]

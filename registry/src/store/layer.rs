@@ -65,7 +65,7 @@ impl Layer {
             Slot::Observer => without(&mut self.observers, id),
             Slot::DispatchLog => without(&mut self.dispatch_log, id),
             Slot::Assembly => without(&mut self.assembly, id),
-            Slot::Runtime | Slot::Approvals | Slot::Listener => None
+            Slot::Runtime | Slot::Approvals | Slot::Listener => None,
         }
     }
 }

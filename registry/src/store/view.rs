@@ -10,7 +10,9 @@ pub(crate) fn visible_tools(state: &State, scope: ScopeId) -> BTreeMap<Arc<str>,
     let mut visible = BTreeMap::new();
     for layer in state.layers_of(scope) {
         if !layer.restrictions.is_empty() {
-            visible.retain(|name: &Arc<str>, _| layer.restrictions.iter().all(|(_, filter)| filter.admits(name)));
+            visible.retain(|name: &Arc<str>, _| {
+                layer.restrictions.iter().all(|(_, filter)| filter.admits(name))
+            });
         }
         visible.extend(layer.tools.iter().map(|(name, tool)| (Arc::clone(name), Arc::clone(tool))));
     }

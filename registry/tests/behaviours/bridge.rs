@@ -1,15 +1,14 @@
 //! `run_code` from the outside: behaviours 146 to 180.
 
-
 use std::sync::Arc;
 
+use crate::support::{Fixture, Journal, Latch, Odd, code, completed, echo, failing, json, text, tool};
 use codemode_client::fake::Script;
 use codemode_client::{AbortSignal, Failure, FailureKind, JsonText, RuntimeError};
 use codemode_events::Event;
 use codemode_registry::pipeline::{Decision, DispatchLogHook, PostDecision, PostVerdict};
 use codemode_registry::tool::{CallContext, Content, ContextMessage, Image, OutputContract, body_fn};
 use codemode_registry::{HookError, Mode, ScopeId};
-use crate::support::{Fixture, Journal, Latch, Odd, code, completed, echo, failing, json, text, tool};
 
 async fn fixture() -> Fixture {
     let mut fixture = Fixture::new(Mode::Code).await;
@@ -35,17 +34,26 @@ fn image() -> Content {
 #[tokio::test]
 async fn a_program_calls_prints_and_returns_146() {
     let mut fixture = fixture().await;
-    let script = call("echo", r#"{"n":1}"#).log("printed").call("tools", "echo", json(r#"{"n":2}"#)).completes(json("\"back\""));
+    let script = call("echo", r#"{"n":1}"#)
+        .log("printed")
+        .call("tools", "echo", json(r#"{"n":2}"#))
+        .completes(json("\"back\""));
     fixture.scripts([script]);
     let result = fixture.run_code().await;
     assert_eq!(text(&result), "printed\nback");
-    assert_eq!(result.value().map(ToString::to_string).as_deref(), Some(r#"{"logs":["printed"],"result":"back"}"#));
+    assert_eq!(
+        result.value().map(ToString::to_string).as_deref(),
+        Some(r#"{"logs":["printed"],"result":"back"}"#)
+    );
     assert_eq!(result.meta, None);
     let ends = fixture.events().await.into_iter().filter_map(|event| match event {
-        Event::CodeDispatch(end) => Some((end.sub_call_id, end.arguments.get().to_owned(), end.content[0].as_text())),
+        Event::CodeDispatch(end) => {
+            Some((end.sub_call_id, end.arguments.get().to_owned(), end.content[0].as_text()))
+        }
         _ => None,
     });
-    let wanted = |n: u32| (format!("call:code:{n}"), format!("{{\"n\":{n}}}"), Some(format!("{{\n  \"n\": {n}\n}}")));
+    let wanted =
+        |n: u32| (format!("call:code:{n}"), format!("{{\"n\":{n}}}"), Some(format!("{{\n  \"n\": {n}\n}}")));
     assert_eq!(ends.collect::<Vec<_>>(), [wanted(1), wanted(2)]);
 }
 
@@ -56,7 +64,10 @@ async fn a_nested_conclusion_concludes_the_outer_call_148() {
         fixture.tools([tool("end", crate::support::body_with(CallContext::conclude_turn))]);
         fixture.post(move |call, _, verdict| {
             if blocked && call.parent().is_some() {
-                return Ok(PostVerdict { decision: PostDecision::Block { feedback: vec![] }, contexts: vec![] });
+                return Ok(PostVerdict {
+                    decision: PostDecision::Block { feedback: vec![] },
+                    contexts: vec![],
+                });
             }
             Ok(verdict)
         });
@@ -80,10 +91,15 @@ async fn a_failure_reaches_the_program_as_its_message_alone_149_151_152() {
         "thrown" => Err(HookError::new("policy broke")),
         _ => Ok(current),
     });
-    let fake = fixture.scripts([Script::new().calls(["fails", "denied", "thrown"].map(|name| ("tools", name, json("{}"))))]);
+    let fake = fixture.scripts([
+        Script::new().calls(["fails", "denied", "thrown"].map(|name| ("tools", name, json("{}"))))
+    ]);
     fixture.run_code().await;
-    let messages: Vec<String> =
-        fake.runs()[0].replies.iter().map(|reply| reply.as_ref().expect_err("a failure").message.clone()).collect();
+    let messages: Vec<String> = fake.runs()[0]
+        .replies
+        .iter()
+        .map(|reply| reply.as_ref().expect_err("a failure").message.clone())
+        .collect();
     assert_eq!(messages, ["no such file", "not today", "policy broke"]);
     assert_eq!(reviewed.lines(), ["fails", "denied", "run_code"], "a policy that throws is not reviewed");
     let lines = fixture.event_lines().await;
@@ -94,8 +110,14 @@ struct LogHook(bool);
 
 #[async_trait::async_trait]
 impl DispatchLogHook for LogHook {
-    async fn content(&self, _: &codemode_registry::pipeline::Call, _: &[Content]) -> Result<Option<Vec<Content>>, HookError> {
-        if self.0 { panic!("on purpose") }
+    async fn content(
+        &self,
+        _: &codemode_registry::pipeline::Call,
+        _: &[Content],
+    ) -> Result<Option<Vec<Content>>, HookError> {
+        if self.0 {
+            panic!("on purpose")
+        }
         Ok(Some(vec![Content::text("preview")]))
     }
 }
@@ -104,7 +126,8 @@ impl DispatchLogHook for LogHook {
 async fn the_log_hook_changes_the_log_alone_150() {
     for fails in [true, false] {
         let mut fixture = fixture().await;
-        fixture.keep(fixture.registry.add_dispatch_log(ScopeId::ROOT, Arc::new(LogHook(fails))).expect("root"));
+        fixture
+            .keep(fixture.registry.add_dispatch_log(ScopeId::ROOT, Arc::new(LogHook(fails))).expect("root"));
         fixture.scripts([call("echo", "{}").returns_last_reply()]);
         assert_eq!(text(&fixture.run_code().await), "{}");
         let events = fixture.events().await;
@@ -124,7 +147,11 @@ async fn lossy_arguments_are_refused_before_anything_153_155() {
         let message = replies[0].clone().expect_err("refused").message;
         assert!(message.contains("tool arguments must be lossless JSON"), "{message}");
         assert!(replies[1].is_ok());
-        assert_eq!(fixture.event_lines().await, ["start call:code:1", "settle call:code:1"], "no id was used up");
+        assert_eq!(
+            fixture.event_lines().await,
+            ["start call:code:1", "settle call:code:1"],
+            "no id was used up"
+        );
     }
 }
 
@@ -159,7 +186,8 @@ async fn contexts_of_sub_calls_survive_the_programs_failure_159() {
     fixture.scripts([call("echo", "{}").call("tools", "echo", json("{}")).fails(failure)]);
     let result = fixture.run_code().await;
     assert!(result.is_error());
-    let contexts: Vec<&str> = result.contexts.iter().filter_map(|context| context.content[0].as_text()).collect();
+    let contexts: Vec<&str> =
+        result.contexts.iter().filter_map(|context| context.content[0].as_text()).collect();
     assert_eq!(contexts, ["call:code:1", "call:code:2"]);
 }
 
@@ -193,7 +221,8 @@ async fn an_image_is_deferred_unless_it_was_blocked_or_replaced_160_161() {
 #[tokio::test]
 async fn failures_say_kind_message_and_log_162_163() {
     let mut fixture = fixture().await;
-    let failing = |kind, message: &str| Script::new().log("one").log("two").fails(Failure::new(kind, message));
+    let failing =
+        |kind, message: &str| Script::new().log("one").log("two").fails(Failure::new(kind, message));
     fixture.scripts([
         failing(FailureKind::Timeout, "compute budget exhausted"),
         failing(FailureKind::OutputLimit, "outer output exceeded 9 bytes"),
@@ -202,7 +231,10 @@ async fn failures_say_kind_message_and_log_162_163() {
     let result = fixture.run_code().await;
     assert_eq!(code(&result), "CODE_RUN_FAILED");
     assert_eq!(result.error_info().map(|info| info.name.as_str()), Some("CodeRunFailedError"));
-    assert_eq!(text(&result), "Error: code run failed (timeout): compute budget exhausted\nCaptured output:\none\ntwo");
+    assert_eq!(
+        text(&result),
+        "Error: code run failed (timeout): compute budget exhausted\nCaptured output:\none\ntwo"
+    );
     assert_eq!(
         text(&fixture.run_code().await),
         "Error: code run failed (output-limit): outer output exceeded 9 bytes\nCaptured output:\none\ntwo"
@@ -212,14 +244,17 @@ async fn failures_say_kind_message_and_log_162_163() {
 
 fn hanging(begun: &Latch, ended: &Journal) -> codemode_registry::ToolDefinition {
     let (begun, ended) = (begun.clone(), ended.clone());
-    tool("hang", body_fn(move |_, context: CallContext| {
-        let (begun, ended) = (begun.clone(), ended.clone());
-        async move {
-            begun.open();
-            ended.note(context.signal().aborted().await);
-            Ok(JsonText::null())
-        }
-    }))
+    tool(
+        "hang",
+        body_fn(move |_, context: CallContext| {
+            let (begun, ended) = (begun.clone(), ended.clone());
+            async move {
+                begun.open();
+                ended.note(context.signal().aborted().await);
+                Ok(JsonText::null())
+            }
+        }),
+    )
 }
 
 #[tokio::test]
@@ -283,15 +318,22 @@ async fn the_description_is_the_title_and_must_say_something_168() {
     let mut fixture = fixture().await;
     fixture.scripts([]);
     for description in ["", "  \\n"] {
-        let result = fixture.call("run_code", &format!("{{\"code\":\"x\",\"description\":\"{description}\"}}")).await;
+        let result =
+            fixture.call("run_code", &format!("{{\"code\":\"x\",\"description\":\"{description}\"}}")).await;
         assert!(text(&result).contains("invalid description"), "{}", text(&result));
     }
     let missing = fixture.call("run_code", r#"{"code":"x"}"#).await;
     assert_eq!(text(&missing), "Error: invalid arguments: missing required property \"description\"");
     let extra = fixture.call("run_code", r#"{"code":"x","description":"Does it","more":1}"#).await;
     assert!(!extra.is_error());
-    let card = fixture.registry.card("run_code", ScopeId::ROOT, &json(crate::support::RUN_CODE_ARGUMENTS)).expect("a card");
-    assert_eq!((card.kind.as_str(), card.title.as_str(), card.raw_input.as_str()), ("execute", "Does something", "the program"));
+    let card = fixture
+        .registry
+        .card("run_code", ScopeId::ROOT, &json(crate::support::RUN_CODE_ARGUMENTS))
+        .expect("a card");
+    assert_eq!(
+        (card.kind.as_str(), card.title.as_str(), card.raw_input.as_str()),
+        ("execute", "Does something", "the program")
+    );
 }
 
 #[tokio::test]
@@ -333,11 +375,13 @@ async fn a_spill_preview_is_the_content_and_logged_content_is_whole_170_171() {
     let blocks = vec![Content::text(&long), Content::Reasoning { text: "because".to_owned() }];
     let shown = blocks.clone();
     let mut long = echo("long");
-    long.output = OutputContract::new(crate::support::schema("{}")).rendered_by(move |_, _| Ok(shown.clone()));
+    long.output =
+        OutputContract::new(crate::support::schema("{}")).rendered_by(move |_, _| Ok(shown.clone()));
     fixture.tools([long]);
     fixture.post(|call, _, verdict| {
         if call.parent().is_none() {
-            let decision = PostDecision::Accept { content: Some(vec![Content::text("preview")]), value: None };
+            let decision =
+                PostDecision::Accept { content: Some(vec![Content::text("preview")]), value: None };
             return Ok(PostVerdict { decision, ..verdict });
         }
         Ok(verdict)
@@ -407,7 +451,11 @@ async fn what_cannot_be_logged_is_not_done_206() {
     let ran = Journal::default();
     let seen = ran.clone();
     fixture.tools([tool("act", crate::support::body_with(move |_| seen.note("ran")))]);
-    let end = codemode_events::TurnEnd { turn_id: "turn".to_owned(), outcome: codemode_events::TurnOutcome::Completed, message: None };
+    let end = codemode_events::TurnEnd {
+        turn_id: "turn".to_owned(),
+        outcome: codemode_events::TurnOutcome::Completed,
+        message: None,
+    };
     drop(fixture.log.append(end).await.expect("appended"));
     fixture.scripts([call("act", "{}").returns_last_reply()]);
     let result = fixture.run_code().await;

@@ -1,12 +1,13 @@
 //! Presentation modes: behaviours 105 to 135.
 
-
 use std::sync::Arc;
 
-use async_trait::async_trait;
-use codemode_registry::present::{Assembly, AssemblyListener, SDK_SECTION, CODE_ONLY_SECTION, Section, ToolOrder};
-use codemode_registry::{HookError, Mode, Registry, RegistryError, Restriction, ScopeId, Settings};
 use crate::support::{Fixture, Odd, code, echo, text};
+use async_trait::async_trait;
+use codemode_registry::present::{
+    Assembly, AssemblyListener, CODE_ONLY_SECTION, SDK_SECTION, Section, ToolOrder,
+};
+use codemode_registry::{HookError, Mode, Registry, RegistryError, Restriction, ScopeId, Settings};
 
 fn names(assembly: &Assembly) -> Vec<&str> {
     assembly.tools.iter().map(|listing| &*listing.name).collect()
@@ -72,7 +73,8 @@ async fn an_output_union_5000_deep_renders_109_183() {
     let deep = r#"{"oneOf":[{"type":"null"},"#.repeat(5_000) + r#"{"type":"string"}"# + &"]}".repeat(5_000);
     let mut definition = echo("deep");
     definition.output = codemode_registry::tool::OutputContract::new(crate::support::schema(&deep));
-    definition.parameters = crate::support::schema(&format!(r#"{{"type":"object","properties":{{"a":{deep}}}}}"#));
+    definition.parameters =
+        crate::support::schema(&format!(r#"{{"type":"object","properties":{{"a":{deep}}}}}"#));
     fixture.tools([definition]);
     let assembly = assembled(&fixture, ScopeId::ROOT).await;
     assert!(assembly.section(SDK_SECTION).is_some_and(|text| declares(text, "deep")));
@@ -109,7 +111,12 @@ async fn a_scoped_sdk_section_shadows_for_its_scope_111() {
         let section = Section::fixed(SDK_SECTION, 150, "my own");
         let _own = fixture.registry.add_section(scope.id(), section).expect("a scope");
         assert_eq!(assembled(&fixture, scope.id()).await.section(SDK_SECTION), Some("my own"));
-        assert!(assembled(&fixture, ScopeId::ROOT).await.section(SDK_SECTION).is_some_and(|text| declares(text, "bash")));
+        assert!(
+            assembled(&fixture, ScopeId::ROOT)
+                .await
+                .section(SDK_SECTION)
+                .is_some_and(|text| declares(text, "bash"))
+        );
     }
 }
 
@@ -126,7 +133,12 @@ async fn filters_reach_sdk_and_bindings_and_not_the_transport_113_114() {
             assert!(declares(sdk, "read") && !declares(sdk, "bash"), "{sdk}");
             assert_eq!(assembly.surface.names().map(|name| &**name).collect::<Vec<_>>(), ["read"]);
             filter.dispose();
-            assert!(assembled(&fixture, scope.id()).await.section(SDK_SECTION).is_some_and(|text| declares(text, "bash")));
+            assert!(
+                assembled(&fixture, scope.id())
+                    .await
+                    .section(SDK_SECTION)
+                    .is_some_and(|text| declares(text, "bash"))
+            );
         }
     }
 }
@@ -138,11 +150,17 @@ async fn run_code_cannot_be_registered_shadowed_or_filtered_115_134() {
         let scope = fixture.registry.open_scope(ScopeId::ROOT, None).expect("root");
         for scope in [ScopeId::ROOT, scope.id()] {
             let error = fixture.registry.register(scope, echo("run_code")).expect_err("reserved");
-            assert!(error.to_string().contains("is reserved for the Code Mode presentation transport"), "{error}");
+            assert!(
+                error.to_string().contains("is reserved for the Code Mode presentation transport"),
+                "{error}"
+            );
         }
         for restriction in [Restriction::allow(["run_code"]), Restriction::deny(["run_code"])] {
             let error = fixture.registry.restrict(scope.id(), restriction).expect_err("reserved");
-            assert!(error.to_string().contains("cannot name reserved Code Mode presentation transport"), "{error}");
+            assert!(
+                error.to_string().contains("cannot name reserved Code Mode presentation transport"),
+                "{error}"
+            );
         }
         if mode.has_transport() {
             assert_eq!(text(&fixture.run_code().await), "(run_code completed with no output)");
@@ -190,7 +208,10 @@ async fn the_same_tools_give_the_same_bytes_118() {
     other.scripts([]);
     let second = assembled(&other, ScopeId::ROOT).await;
     assert_eq!(first.system(), second.system());
-    assert_eq!(serde_json::to_string(&first.tools).expect("JSON"), serde_json::to_string(&second.tools).expect("JSON"));
+    assert_eq!(
+        serde_json::to_string(&first.tools).expect("JSON"),
+        serde_json::to_string(&second.tools).expect("JSON")
+    );
     assert_eq!(assembled(&other, ScopeId::ROOT).await.system(), second.system());
 }
 
@@ -257,12 +278,17 @@ async fn a_mode_that_ends_takes_the_transport_with_it_124_132() {
 
 #[test]
 fn settings_are_checked_at_once_125_230() {
-    let error = Registry::new(Settings { max_parallel_sub_calls: 0, ..Settings::default() }).expect_err("no pool");
+    let error =
+        Registry::new(Settings { max_parallel_sub_calls: 0, ..Settings::default() }).expect_err("no pool");
     assert_eq!(error.to_string(), "maxParallelSubCalls must be a positive integer");
-    let error = Registry::new(Settings { max_parallel_tool_calls: 0, ..Settings::default() }).expect_err("no pool");
+    let error =
+        Registry::new(Settings { max_parallel_tool_calls: 0, ..Settings::default() }).expect_err("no pool");
     assert_eq!(error.to_string(), "maxParallelToolCalls must be a positive integer");
     let settings = Settings::default();
-    assert_eq!((settings.max_parallel_sub_calls, settings.max_parallel_tool_calls, settings.mode), (10, 10, Mode::Native));
+    assert_eq!(
+        (settings.max_parallel_sub_calls, settings.max_parallel_tool_calls, settings.mode),
+        (10, 10, Mode::Native)
+    );
 }
 
 #[tokio::test]
@@ -298,14 +324,18 @@ async fn one_scope_presents_code_in_a_native_deployment_128_129_130() {
     for scope in [parent.id(), child.id()] {
         assert_eq!(names(&assembled(&fixture, scope).await), ["run_code"]);
         let agent = codemode_registry::Agent::new("a", scope);
-        let denied = registry.execute(codemode_registry::CallRequest::new("c", "read", crate::support::json("{}")).by(agent)).await;
+        let denied = registry
+            .execute(codemode_registry::CallRequest::new("c", "read", crate::support::json("{}")).by(agent))
+            .await;
         assert_eq!(code(&denied), "UNKNOWN_TOOL");
         assert!(!registry.is_parallel(&registry.surface(scope), "safe", &arguments, false));
     }
     for scope in [sibling.id(), ScopeId::ROOT] {
         assert_eq!(names(&assembled(&fixture, scope).await), ["bash", "read", "safe"]);
         let agent = codemode_registry::Agent::new("a", scope);
-        let request = |name: &str| codemode_registry::CallRequest::new("c", name, crate::support::json("{}")).by(agent.clone());
+        let request = |name: &str| {
+            codemode_registry::CallRequest::new("c", name, crate::support::json("{}")).by(agent.clone())
+        };
         assert!(!registry.execute(request("read")).await.is_error());
         let unknown = registry.execute(request("run_code")).await;
         assert_eq!(text(&unknown), "Error: unknown tool \"run_code\"");

@@ -1,23 +1,24 @@
 //! The stages of a call, scopes and restrictions: behaviours 181 to 206.
 
-
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::support::{Fixture, GuardFn, Journal, Latch, code, echo, failing, json, safe, text, tool};
 use async_trait::async_trait;
 use codemode_client::{AbortSignal, JsonText};
 use codemode_registry::pipeline::{
-    ApprovalOutcome, ApprovalRequest, ApprovalService, AroundRequest, AroundService, Decision, PostDecision, PostVerdict,
+    ApprovalOutcome, ApprovalRequest, ApprovalService, AroundRequest, AroundService, Decision, PostDecision,
+    PostVerdict,
 };
 use codemode_registry::policy::Policy;
 use codemode_registry::schema::Schema;
 use codemode_registry::tool::{
-    Arguments, BodyError, CallContext, Concurrency, Content, ContextMessage, Finalizer, OutputContract, RenderFault, body_fn,
+    Arguments, BodyError, CallContext, Concurrency, Content, ContextMessage, Finalizer, OutputContract,
+    RenderFault, body_fn,
 };
 use codemode_registry::{
     Agent, CallRequest, CallResult, HookError, Mode, Restriction, ScopeId, Settings, Signal,
 };
-use crate::support::{Fixture, GuardFn, Journal, Latch, code, echo, failing, json, safe, text, tool};
 use tower::ServiceExt;
 
 async fn fixture() -> Fixture {
@@ -39,7 +40,8 @@ async fn only_a_plain_yes_is_parallel_181_182() {
     let mut fixture = fixture().await;
     let strict = |name: &str, concurrency| {
         let mut definition = echo(name).with_concurrency(concurrency);
-        definition.parameters = crate::support::schema(r#"{"type":"object","properties":{"ok":{"type":"boolean"}}}"#);
+        definition.parameters =
+            crate::support::schema(r#"{"type":"object","properties":{"ok":{"type":"boolean"}}}"#);
         definition
     };
     let ok = |arguments: &Arguments| arguments.value().get("ok").is_some_and(|ok| ok.to_string() == "true");
@@ -54,13 +56,23 @@ async fn only_a_plain_yes_is_parallel_181_182() {
         let arguments = Arguments::parse(json(arguments)).expect("lossless");
         fixture.registry.is_parallel(&surface, name, &arguments, false)
     };
-    assert!(parallel("safe", "{}") && parallel("sometimes", r#"{"ok":true}"#) && parallel("raw", r#"{"ok":true}"#));
+    assert!(
+        parallel("safe", "{}")
+            && parallel("sometimes", r#"{"ok":true}"#)
+            && parallel("raw", r#"{"ok":true}"#)
+    );
     for (name, arguments) in [
-        ("echo", "{}"), ("sometimes", "{}"), ("panics", "{}"), ("safe", r#"{"ok":"yes"}"#), ("safe", "1"), ("unknown", "{}"),
+        ("echo", "{}"),
+        ("sometimes", "{}"),
+        ("panics", "{}"),
+        ("safe", r#"{"ok":"yes"}"#),
+        ("safe", "1"),
+        ("unknown", "{}"),
     ] {
         assert!(!parallel(name, arguments), "{name} {arguments}");
     }
-    let listed = serde_json::to_value(&fixture.registry.assemble(ScopeId::ROOT).await.expect("native").tools).expect("JSON");
+    let listed = serde_json::to_value(&fixture.registry.assemble(ScopeId::ROOT).await.expect("native").tools)
+        .expect("JSON");
     for listing in listed.as_array().expect("a list") {
         let keys: Vec<_> = listing.as_object().expect("an object").keys().collect();
         assert_eq!(keys, ["name", "description", "parameters"]);
@@ -71,14 +83,16 @@ async fn only_a_plain_yes_is_parallel_181_182() {
 async fn registrations_are_checked_and_taken_back_184() {
     let fixture = fixture().await;
     let registry = &fixture.registry;
-    let error = registry.register(ScopeId::ROOT, echo("x").with_timeout(Duration::ZERO)).expect_err("no time");
+    let error =
+        registry.register(ScopeId::ROOT, echo("x").with_timeout(Duration::ZERO)).expect_err("no time");
     assert!(error.to_string().contains("timeout must be positive"), "{error}");
     assert!(registry.register(ScopeId::ROOT, echo("")).is_err());
     let error = registry.register(ScopeId::ROOT, echo("echo")).expect_err("taken");
     assert!(error.to_string().contains("already registered"), "{error}");
     let first = registry.register(ScopeId::ROOT, echo("x")).expect("registered");
     first.dispose();
-    let listener = registry.on_change(Arc::new(|_, name| if name == "bad" { panic!("no {name}") } else { Ok(()) }));
+    let listener =
+        registry.on_change(Arc::new(|_, name| if name == "bad" { panic!("no {name}") } else { Ok(()) }));
     let error = registry.register(ScopeId::ROOT, echo("bad")).expect_err("taken back");
     assert!(error.to_string().contains("no bad"), "{error}");
     assert!(registry.surface(ScopeId::ROOT).tool("bad").is_none());
@@ -95,12 +109,20 @@ async fn a_value_that_breaks_the_contract_is_no_value_185() {
         definition.output = output;
         definition
     };
-    let number = || OutputContract::new(crate::support::schema(r#"{"type":"object","properties":{"n":{"type":"number"}}}"#));
+    let number = || {
+        OutputContract::new(crate::support::schema(
+            r#"{"type":"object","properties":{"n":{"type":"number"}}}"#,
+        ))
+    };
     fixture.tools([
         gives("lossy", "-0", OutputContract::new(Schema::anything())),
         gives("mismatch", r#"{"n":"1"}"#, number()),
         gives("render", r#"{"n":1}"#, number().rendered_by(|_, _| panic!("renderer broke"))),
-        gives("faulty", r#"{"n":1}"#, number().rendered_by(|_, _| Err(RenderFault("cannot show".to_owned())))),
+        gives(
+            "faulty",
+            r#"{"n":1}"#,
+            number().rendered_by(|_, _| Err(RenderFault("cannot show".to_owned()))),
+        ),
         gives("meta", r#"{"n":1}"#, number().with_meta(|_, _| panic!("projector broke"))),
     ]);
     for (name, fragment) in [
@@ -125,7 +147,8 @@ fn accept(content: Option<&str>, value: Option<&str>) -> PostVerdict {
 #[tokio::test]
 async fn post_policy_replaces_content_or_value_186_188() {
     let with_meta = || {
-        let mut definition = tool("show", body_fn(|arguments: Arguments, _| async move { Ok(arguments.text().clone()) }));
+        let mut definition =
+            tool("show", body_fn(|arguments: Arguments, _| async move { Ok(arguments.text().clone()) }));
         definition.output = OutputContract::new(crate::support::schema(r#"{"type":"object"}"#))
             .with_meta(|_, value| Ok(json(&format!("{{\"seen\":{value}}}"))));
         definition
@@ -137,10 +160,16 @@ async fn post_policy_replaces_content_or_value_186_188() {
         fixture.call(name, r#"{"a":1}"#).await
     };
     let content = run(accept(Some("seen"), None), "show").await;
-    assert_eq!((text(&content).as_str(), content.value().map(JsonText::as_str)), ("seen", Some(r#"{"a":1}"#)));
+    assert_eq!(
+        (text(&content).as_str(), content.value().map(JsonText::as_str)),
+        ("seen", Some(r#"{"a":1}"#))
+    );
     assert_eq!(content.meta, Some(json(r#"{"seen":{"a":1}}"#)));
     let value = run(accept(None, Some(r#"{"b":2}"#)), "show").await;
-    assert_eq!((text(&value).as_str(), value.value().map(JsonText::as_str)), ("{\n  \"b\": 2\n}", Some(r#"{"b":2}"#)));
+    assert_eq!(
+        (text(&value).as_str(), value.value().map(JsonText::as_str)),
+        ("{\n  \"b\": 2\n}", Some(r#"{"b":2}"#))
+    );
     assert_eq!(value.meta, Some(json(r#"{"seen":{"b":2}}"#)));
     let invalid = run(accept(None, Some("3")), "show").await;
     assert_eq!(code(&invalid), "INVALID_TOOL_OUTPUT");
@@ -153,7 +182,9 @@ async fn post_policy_replaces_content_or_value_186_188() {
 #[tokio::test]
 async fn a_value_for_a_tool_that_is_gone_is_unknown_186() {
     let mut fixture = fixture().await;
-    let gone = std::sync::Mutex::new(Some(fixture.registry.register(ScopeId::ROOT, echo("gone")).expect("registered")));
+    let gone = std::sync::Mutex::new(Some(
+        fixture.registry.register(ScopeId::ROOT, echo("gone")).expect("registered"),
+    ));
     fixture.post(move |_, _, _| {
         drop(gone.lock().expect("not poisoned").take());
         Ok(accept(None, Some("{}")))
@@ -164,7 +195,10 @@ async fn a_value_for_a_tool_that_is_gone_is_unknown_186() {
 #[tokio::test]
 async fn a_block_leaves_feedback_187() {
     for (feedback, wanted) in [
-        (vec![Content::text("no"), Content::Reasoning { text: "hidden".to_owned() }], "Error: no\n[reasoning content]"),
+        (
+            vec![Content::text("no"), Content::Reasoning { text: "hidden".to_owned() }],
+            "Error: no\n[reasoning content]",
+        ),
         (vec![], "Error: the tool result was blocked by policy"),
     ] {
         let mut fixture = fixture().await;
@@ -214,8 +248,14 @@ async fn asks_are_answered_in_words_189() {
 }
 
 fn around(
-    wrap: impl Fn(AroundService, AroundRequest) -> futures::future::BoxFuture<'static, Result<CallResult, HookError>>
-    + Clone + Send + Sync + 'static,
+    wrap: impl Fn(
+        AroundService,
+        AroundRequest,
+    ) -> futures::future::BoxFuture<'static, Result<CallResult, HookError>>
+    + Clone
+    + Send
+    + Sync
+    + 'static,
 ) -> Arc<dyn codemode_registry::pipeline::AroundLayer> {
     Arc::new(tower::layer::layer_fn(move |inner: AroundService| {
         let wrap = wrap.clone();
@@ -240,29 +280,53 @@ async fn an_abort_before_the_body_is_one_before_dispatch_190_193() {
         assert_eq!(observed.lines(), ["{}"]);
     };
     aborted(&|_, abort| abort.abort("early")).await;
-    aborted(&|fixture, abort| fixture.pre(move |_, current| {
-        abort.abort("policy");
-        Ok(current)
-    })).await;
+    aborted(&|fixture, abort| {
+        fixture.pre(move |_, current| {
+            abort.abort("policy");
+            Ok(current)
+        })
+    })
+    .await;
     let layered = |fixture: &mut Fixture, layer| {
         let registration = fixture.registry.add_around(ScopeId::ROOT, layer).expect("root");
         fixture.keep(registration);
     };
-    aborted(&|fixture, abort| layered(fixture, around(move |inner, request| {
-        abort.abort("wrapper");
-        Box::pin(inner.oneshot(request))
-    }))).await;
-    aborted(&|fixture, _| layered(fixture, around(|inner, request| {
-        let own = AbortSignal::new();
-        own.abort("supplied");
-        Box::pin(inner.oneshot(AroundRequest { signal: own.into(), ..request }))
-    }))).await;
-    aborted(&|fixture, abort| layered(fixture, around(move |_, _| {
-        abort.abort("overtaken");
-        let mut result = CallResult::failed(codemode_registry::tool::ToolError::plain(""));
-        result.outcome = Ok(codemode_registry::tool::CallSuccess { value: JsonText::null(), concludes_turn: false });
-        Box::pin(async { Ok(result) })
-    }))).await;
+    aborted(&|fixture, abort| {
+        layered(
+            fixture,
+            around(move |inner, request| {
+                abort.abort("wrapper");
+                Box::pin(inner.oneshot(request))
+            }),
+        )
+    })
+    .await;
+    aborted(&|fixture, _| {
+        layered(
+            fixture,
+            around(|inner, request| {
+                let own = AbortSignal::new();
+                own.abort("supplied");
+                Box::pin(inner.oneshot(AroundRequest { signal: own.into(), ..request }))
+            }),
+        )
+    })
+    .await;
+    aborted(&|fixture, abort| {
+        layered(
+            fixture,
+            around(move |_, _| {
+                abort.abort("overtaken");
+                let mut result = CallResult::failed(codemode_registry::tool::ToolError::plain(""));
+                result.outcome = Ok(codemode_registry::tool::CallSuccess {
+                    value: JsonText::null(),
+                    concludes_turn: false,
+                });
+                Box::pin(async { Ok(result) })
+            }),
+        )
+    })
+    .await;
     assert!(ran.lines().is_empty());
 }
 
@@ -272,18 +336,21 @@ async fn an_abort_after_the_start_takes_only_values_away_191_192() {
         let mut fixture = fixture().await;
         let (begun, abort, done) = (Latch::default(), AbortSignal::new(), Journal::default());
         let (started, ended) = (begun.clone(), done.clone());
-        fixture.tools([tool("stubborn", body_fn(move |_, context: CallContext| {
-            let (started, ended) = (started.clone(), ended.clone());
-            async move {
-                context.defer_context(support_context());
-                started.open();
-                for _ in 0..100 {
-                    tokio::task::yield_now().await;
+        fixture.tools([tool(
+            "stubborn",
+            body_fn(move |_, context: CallContext| {
+                let (started, ended) = (started.clone(), ended.clone());
+                async move {
+                    context.defer_context(support_context());
+                    started.open();
+                    for _ in 0..100 {
+                        tokio::task::yield_now().await;
+                    }
+                    ended.note("done");
+                    if fails { Err(BodyError::new("real failure")) } else { Ok(JsonText::null()) }
                 }
-                ended.note("done");
-                if fails { Err(BodyError::new("real failure")) } else { Ok(JsonText::null()) }
-            }
-        }))]);
+            }),
+        )]);
         let request = fixture.request("stubborn", "{}").with_signal(abort.clone());
         let (result, ()) = tokio::join!(fixture.registry.execute(request), async {
             begun.wait().await;
@@ -311,7 +378,11 @@ async fn lossy_arguments_beat_an_abort_193_203() {
     let abort = AbortSignal::new();
     abort.abort("early");
     let result = fixture.registry.execute(fixture.request("echo", r#"{"n":-0}"#).with_signal(abort)).await;
-    assert!(text(&result).contains("tool execution arguments must be losslessly JSON-serializable"), "{}", text(&result));
+    assert!(
+        text(&result).contains("tool execution arguments must be losslessly JSON-serializable"),
+        "{}",
+        text(&result)
+    );
     assert_eq!(observed.lines(), ["false"]);
 }
 
@@ -332,8 +403,13 @@ async fn what_throws_where_decides_what_is_reviewed_194() {
         })
     });
     fixture.keep(fixture.registry.add_around(ScopeId::ROOT, layer).expect("root"));
-    fixture.tools([echo("around"), echo("denied"), tool("panics", body_fn(|_, _| async { panic!("body broke") }))]);
-    fixture.pre(|call, current| if &**call.name() == "denied" { Ok(Decision::deny("no")) } else { Ok(current) });
+    fixture.tools([
+        echo("around"),
+        echo("denied"),
+        tool("panics", body_fn(|_, _| async { panic!("body broke") })),
+    ]);
+    fixture
+        .pre(|call, current| if &**call.name() == "denied" { Ok(Decision::deny("no")) } else { Ok(current) });
     fixture.post(move |_, result, verdict| {
         reviewed.note(format!("post sees {}", result.text()));
         Ok(verdict)
@@ -420,7 +496,8 @@ async fn scopes_shadow_hide_and_filter_197_198() {
     let open = |parent| registry.open_scope(parent, None).expect("a scope");
     let (parent, other) = (open(ScopeId::ROOT), open(ScopeId::ROOT));
     let child = open(parent.id());
-    let fixed = |name: &str, value: &'static str| tool(name, body_fn(move |_, _| async move { Ok(json(value)) }));
+    let fixed =
+        |name: &str, value: &'static str| tool(name, body_fn(move |_, _| async move { Ok(json(value)) }));
     let call = async |scope: ScopeId, name: &str| {
         let request = CallRequest::new("c", name, json("{}")).by(Agent::new("a", scope));
         text(&registry.execute(request).await)
@@ -429,7 +506,10 @@ async fn scopes_shadow_hide_and_filter_197_198() {
     let shadow = registry.register(parent.id(), fixed("echo", "2")).expect("shadows");
     assert_eq!(call(child.id(), "own").await, "1");
     assert_eq!(call(other.id(), "own").await, "Error: unknown tool \"own\"");
-    assert_eq!((call(child.id(), "echo").await.as_str(), call(other.id(), "echo").await.as_str()), ("2", "{}"));
+    assert_eq!(
+        (call(child.id(), "echo").await.as_str(), call(other.id(), "echo").await.as_str()),
+        ("2", "{}")
+    );
     let _late = registry.register(ScopeId::ROOT, fixed("own", "3")).expect("the other order");
     assert_eq!((call(child.id(), "own").await.as_str(), call(other.id(), "own").await.as_str()), ("1", "3"));
 
@@ -457,7 +537,8 @@ async fn filters_are_checked_199() {
     let fixture = fixture().await;
     let registry = &fixture.registry;
     let scope = registry.open_scope(ScopeId::ROOT, None).expect("a scope");
-    let refused = |scope, restriction| registry.restrict(scope, restriction).expect_err("refused").to_string();
+    let refused =
+        |scope, restriction| registry.restrict(scope, restriction).expect_err("refused").to_string();
     assert!(refused(ScopeId::ROOT, Restriction::deny(["echo"])).contains("requires a scoped context"));
     assert!(refused(scope.id(), Restriction::default()).contains("needs `allow` or `deny`"));
     let unknown = refused(scope.id(), Restriction::deny(["echo", "x", "y"]));
@@ -492,7 +573,10 @@ async fn guards_deny_whatever_was_allowed_200_201() {
     let (handle, added) = (registry.clone(), std::sync::Mutex::new(Vec::new()));
     let adds = GuardFn(move |_: &codemode_registry::pipeline::Call| {
         let late = GuardFn(|_: &codemode_registry::pipeline::Call| Some("added".to_owned()));
-        added.lock().expect("not poisoned").push(handle.add_guard(ScopeId::ROOT, Arc::new(late)).expect("root"));
+        added
+            .lock()
+            .expect("not poisoned")
+            .push(handle.add_guard(ScopeId::ROOT, Arc::new(late)).expect("root"));
         None
     });
     let _adds = registry.add_guard(ScopeId::ROOT, Arc::new(adds)).expect("root");
@@ -513,9 +597,14 @@ async fn a_guard_that_replaces_the_last_one_waits_for_the_next_call_201() {
         *own = Some(handle.add_guard(id, Arc::new(next)).expect("a scope"));
         None
     });
-    *slot.lock().expect("not poisoned") = Some(registry.add_guard(scope.id(), Arc::new(replaces)).expect("a scope"));
+    *slot.lock().expect("not poisoned") =
+        Some(registry.add_guard(scope.id(), Arc::new(replaces)).expect("a scope"));
     let call = async || {
-        text(&registry.execute(CallRequest::new("c", "echo", json("{}")).by(Agent::new("a", scope.id()))).await)
+        text(
+            &registry
+                .execute(CallRequest::new("c", "echo", json("{}")).by(Agent::new("a", scope.id())))
+                .await,
+        )
     };
     assert_eq!(call().await, "{}");
     assert_eq!(call().await, "Error: replaced");
@@ -530,8 +619,14 @@ async fn every_stage_sees_one_token_and_one_value_202_204() {
         let arguments = call.arguments().expect("lossless").value() as *const _ as usize;
         tokens.lock().expect("not poisoned").push((call.token().clone(), arguments));
     };
-    fixture.pre(move |call, current| { note(&a, call); Ok(current) });
-    fixture.post(move |call, _, verdict| { note(&b, call); Ok(verdict) });
+    fixture.pre(move |call, current| {
+        note(&a, call);
+        Ok(current)
+    });
+    fixture.post(move |call, _, verdict| {
+        note(&b, call);
+        Ok(verdict)
+    });
     fixture.observer(move |call, _| note(&c, call));
     fixture.call("echo", r#"{"a":1}"#).await;
     let tokens = tokens.lock().expect("not poisoned");
@@ -542,15 +637,21 @@ async fn every_stage_sees_one_token_and_one_value_202_204() {
 #[tokio::test]
 async fn arguments_are_checked_where_they_were_declared_217() {
     let mut fixture = fixture().await;
-    let parameters = crate::support::schema(r#"{"type":"object","properties":{"a":{"type":"string"}},"required":["a","b"],"minProperties":1}"#);
+    let parameters = crate::support::schema(
+        r#"{"type":"object","properties":{"a":{"type":"string"}},"required":["a","b"],"minProperties":1}"#,
+    );
     let mut declared = echo("declared");
-    declared.parameters = crate::support::schema(r#"{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]}"#);
+    declared.parameters =
+        crate::support::schema(r#"{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]}"#);
     let (mut beyond, mut raw) = (echo("beyond"), echo("raw").raw());
     beyond.parameters = parameters.clone();
     raw.parameters = parameters;
     fixture.tools([declared, beyond, raw]);
     let result = fixture.call("declared", r#"{"a":1,"c":2}"#).await;
-    assert_eq!((code(&result).as_str(), text(&result).as_str()), ("INVALID_ARGS", "Error: invalid arguments: \"a\" must be a string"));
+    assert_eq!(
+        (code(&result).as_str(), text(&result).as_str()),
+        ("INVALID_ARGS", "Error: invalid arguments: \"a\" must be a string")
+    );
     assert!(!fixture.call("declared", r#"{"a":"x","c":2}"#).await.is_error());
     let result = fixture.call("beyond", r#"{"a":1}"#).await;
     assert_eq!(code(&result), "INVALID_ARGS");
@@ -564,18 +665,25 @@ async fn a_timeout_tells_the_body_and_then_drops_it() {
     let told = Journal::default();
     let seen = told.clone();
     fixture.tools([
-        tool("heeds", body_fn(move |_, context: CallContext| {
-            let seen = seen.clone();
-            async move {
-                seen.note(context.signal().aborted().await);
-                Ok(JsonText::null())
-            }
-        })).with_timeout(Duration::from_millis(5)),
+        tool(
+            "heeds",
+            body_fn(move |_, context: CallContext| {
+                let seen = seen.clone();
+                async move {
+                    seen.note(context.signal().aborted().await);
+                    Ok(JsonText::null())
+                }
+            }),
+        )
+        .with_timeout(Duration::from_millis(5)),
         tool("hangs", body_fn(|_, _| std::future::pending())).with_timeout(Duration::from_millis(5)),
     ]);
     for name in ["heeds", "hangs"] {
         let result = fixture.call(name, "{}").await;
-        assert_eq!((code(&result), text(&result)), ("TOOL_TIMEOUT".to_owned(), format!("Error: tool \"{name}\" timed out after 5ms")));
+        assert_eq!(
+            (code(&result), text(&result)),
+            ("TOOL_TIMEOUT".to_owned(), format!("Error: tool \"{name}\" timed out after 5ms"))
+        );
     }
     assert_eq!(told.lines(), ["tool \"heeds\" timed out after 5ms"]);
 }

@@ -1,14 +1,13 @@
 //! The calls of programs and their order: behaviours 136 to 145.
 
-
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::support::{Fixture, Journal, Latch, Odd, Peak, completed, json, safe, slow, text, tool};
 use codemode_client::fake::Script;
 use codemode_client::{Failure, FailureKind};
-use codemode_registry::tool::{ContextMessage, Content, body_fn};
+use codemode_registry::tool::{Content, ContextMessage, body_fn};
 use codemode_registry::{Mode, ScopeId, Settings};
-use crate::support::{Fixture, Journal, Latch, Odd, Peak, completed, json, safe, slow, text, tool};
 
 fn gather<const N: usize>(calls: [(&'static str, &'static str); N]) -> Script {
     Script::new().calls(calls.map(|(name, arguments)| ("tools", name, json(arguments))))
@@ -39,14 +38,29 @@ async fn an_exclusive_call_is_a_barrier_137_142() {
         seen.note(format!("{} reviewed", call.name()));
         Ok(verdict)
     });
-    fixture.scripts([gather([("safe", "{\"n\":1}"), ("safe", "{\"n\":2}"), ("alone", "{}"), ("safe", "{\"n\":4}")])]);
+    fixture.scripts([gather([
+        ("safe", "{\"n\":1}"),
+        ("safe", "{\"n\":2}"),
+        ("alone", "{}"),
+        ("safe", "{\"n\":4}"),
+    ])]);
     fixture.run_code().await;
     assert_eq!(
         journal.lines(),
         [
-            "safe begins {\"n\":1}", "safe begins {\"n\":2}", "safe ends {\"n\":1}", "safe ends {\"n\":2}",
-            "safe reviewed", "safe reviewed", "alone begins {}", "alone ends {}", "alone reviewed",
-            "safe begins {\"n\":4}", "safe ends {\"n\":4}", "safe reviewed", "run_code reviewed",
+            "safe begins {\"n\":1}",
+            "safe begins {\"n\":2}",
+            "safe ends {\"n\":1}",
+            "safe ends {\"n\":2}",
+            "safe reviewed",
+            "safe reviewed",
+            "alone begins {}",
+            "alone ends {}",
+            "alone reviewed",
+            "safe begins {\"n\":4}",
+            "safe ends {\"n\":4}",
+            "safe reviewed",
+            "run_code reviewed",
         ]
     );
     assert_eq!(peak.most(), 2);
@@ -71,8 +85,9 @@ async fn tools_run_alone_unless_they_say_otherwise_139() {
     fixture.tools([slow("tool", &journal, &peak, 10)]);
     fixture.scripts([gather([("tool", "{\"n\":1}"), ("tool", "{\"n\":2}"), ("tool", "{\"n\":3}")])]);
     fixture.run_code().await;
-    let wanted: Vec<String> =
-        (1..4).flat_map(|n| [format!("tool begins {{\"n\":{n}}}"), format!("tool ends {{\"n\":{n}}}")]).collect();
+    let wanted: Vec<String> = (1..4)
+        .flat_map(|n| [format!("tool begins {{\"n\":{n}}}"), format!("tool ends {{\"n\":{n}}}")])
+        .collect();
     assert_eq!(journal.lines(), wanted);
 }
 
@@ -81,11 +96,17 @@ async fn a_tool_that_went_away_is_unknown_and_named_140() {
     let mut fixture = Fixture::new(Mode::Code).await;
     let gone = fixture.registry.register(ScopeId::ROOT, crate::support::echo("gone")).expect("registered");
     let gone = std::sync::Mutex::new(Some(gone));
-    fixture.tools([tool("remove", body_fn(move |_, _| {
-        drop(gone.lock().expect("not poisoned").take());
-        async { Ok(codemode_client::JsonText::null()) }
-    }))]);
-    fixture.scripts([Script::new().call("tools", "remove", json("{}")).call("tools", "gone", json("{}")).returns_last_reply()]);
+    fixture.tools([tool(
+        "remove",
+        body_fn(move |_, _| {
+            drop(gone.lock().expect("not poisoned").take());
+            async { Ok(codemode_client::JsonText::null()) }
+        }),
+    )]);
+    fixture.scripts([Script::new()
+        .call("tools", "remove", json("{}"))
+        .call("tools", "gone", json("{}"))
+        .returns_last_reply()]);
     let result = fixture.run_code().await;
     assert_eq!(text(&result), "Error: code run failed (exception): unknown tool \"gone\"");
     assert_eq!(fixture.event_lines().await.last().map(String::as_str), Some("error call:code:2"));
@@ -109,10 +130,13 @@ async fn policies_of_calls_never_overlap_141() {
             Ok(current)
         }
     }
-    let (journal, peak, policies) = (Journal::default(), Arc::new(Peak::default()), Arc::new(Peak::default()));
+    let (journal, peak, policies) =
+        (Journal::default(), Arc::new(Peak::default()), Arc::new(Peak::default()));
     let mut fixture = Fixture::new(Mode::Code).await;
     fixture.tools([safe(slow("safe", &journal, &peak, 50))]);
-    fixture.keep(fixture.registry.add_pre_execute(ScopeId::ROOT, Arc::new(Slow(Arc::clone(&policies)))).expect("root"));
+    fixture.keep(
+        fixture.registry.add_pre_execute(ScopeId::ROOT, Arc::new(Slow(Arc::clone(&policies)))).expect("root"),
+    );
     fixture.scripts([gather([("safe", "{}"), ("safe", "{}"), ("safe", "{}")])]);
     fixture.run_code().await;
     assert_eq!((policies.most(), peak.most()), (1, 3));
@@ -139,7 +163,9 @@ async fn a_commit_in_progress_is_waited_for_and_ends_as_an_error_143() {
     let in_commit = Latch::default();
     let mut fixture = Fixture::new(Mode::Code).await;
     fixture.tools([crate::support::echo("echo")]);
-    fixture.keep(fixture.registry.add_post_execute(ScopeId::ROOT, Arc::new(Slow(in_commit.clone()))).expect("root"));
+    fixture.keep(
+        fixture.registry.add_post_execute(ScopeId::ROOT, Arc::new(Slow(in_commit.clone()))).expect("root"),
+    );
     let script = Script::new().call("tools", "echo", json("{}"));
     fixture.runtime(Odd::ending([script], &in_commit, || Ok(completed("7"))));
     let result = fixture.run_code().await;
@@ -160,7 +186,8 @@ async fn commits_follow_the_order_of_submission_144() {
     });
     fixture.scripts([gather([("safe", "{\"ms\":30}"), ("safe", "{\"ms\":20}"), ("safe", "{\"ms\":10}")])]);
     let result = fixture.run_code().await;
-    let contexts: Vec<&str> = result.contexts.iter().filter_map(|context| context.content[0].as_text()).collect();
+    let contexts: Vec<&str> =
+        result.contexts.iter().filter_map(|context| context.content[0].as_text()).collect();
     assert_eq!(contexts, ["call:code:1", "call:code:2", "call:code:3"]);
     assert_eq!(journal.lines()[3], "safe ends {\"ms\":10}");
     let lines = fixture.event_lines().await;
@@ -172,14 +199,17 @@ async fn what_never_started_leaves_no_event_145() {
     let (running, ended) = (Latch::default(), Journal::default());
     let mut fixture = Fixture::new(Mode::Code).await;
     let (begun, seen) = (running.clone(), ended.clone());
-    fixture.tools([tool("hang", body_fn(move |_, context: codemode_registry::tool::CallContext| {
-        let (begun, seen) = (begun.clone(), seen.clone());
-        async move {
-            begun.open();
-            seen.note(context.signal().aborted().await);
-            Ok(codemode_client::JsonText::null())
-        }
-    }))]);
+    fixture.tools([tool(
+        "hang",
+        body_fn(move |_, context: codemode_registry::tool::CallContext| {
+            let (begun, seen) = (begun.clone(), seen.clone());
+            async move {
+                begun.open();
+                seen.note(context.signal().aborted().await);
+                Ok(codemode_client::JsonText::null())
+            }
+        }),
+    )]);
     let script = gather([("hang", "{}"), ("hang", "{}")]);
     fixture.runtime(Odd::ending([script], &running, || {
         let failure = Failure::new(FailureKind::Exception, "boom");

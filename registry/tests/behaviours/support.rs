@@ -6,15 +6,16 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use codemode_client::fake::{FakeRuntime, Script};
-use codemode_client::{
-    CodeRuntime, Description, JsonText, Outcome, RunHost, RunRequest, RuntimeError,
-};
+use codemode_client::{CodeRuntime, Description, JsonText, Outcome, RunHost, RunRequest, RuntimeError};
 use codemode_events::{Event, EventStore, MemoryStore, Page, SessionId, SessionLog, TurnStart};
 use codemode_registry::agent::Agent;
-use codemode_registry::pipeline::{Call, CallRequest, Decision, Guard, PostExecute, PostVerdict, PreExecute, ResultObserver};
+use codemode_registry::pipeline::{
+    Call, CallRequest, Decision, Guard, PostExecute, PostVerdict, PreExecute, ResultObserver,
+};
 use codemode_registry::schema::Schema;
 use codemode_registry::tool::{
-    Arguments, BodyError, CallContext, CallResult, Concurrency, OutputContract, ToolBody, ToolDefinition, body_fn,
+    Arguments, BodyError, CallContext, CallResult, Concurrency, OutputContract, ToolBody, ToolDefinition,
+    body_fn,
 };
 use codemode_registry::{HookError, Mode, Registration, Registry, ScopeId, Settings};
 use parking_lot::Mutex;
@@ -30,7 +31,13 @@ pub(crate) fn schema(text: &str) -> Schema {
 
 /// A tool of any arguments and values.
 pub(crate) fn tool(name: &str, body: Arc<dyn ToolBody>) -> ToolDefinition {
-    ToolDefinition::new(name, "", schema(r#"{"type":"object"}"#), OutputContract::new(Schema::anything()), body)
+    ToolDefinition::new(
+        name,
+        "",
+        schema(r#"{"type":"object"}"#),
+        OutputContract::new(Schema::anything()),
+        body,
+    )
 }
 
 /// A tool that gives its arguments back.
@@ -142,7 +149,8 @@ impl Fixture {
         let registry = Registry::new(settings).expect("settings that can be");
         let store = Arc::new(MemoryStore::new());
         let session = SessionId::new("session").expect("an id");
-        let log = SessionLog::create(Arc::clone(&store) as _, &session, Arc::new(|| 0)).await.expect("a session");
+        let log =
+            SessionLog::create(Arc::clone(&store) as _, &session, Arc::new(|| 0)).await.expect("a session");
         drop(log.append(TurnStart { turn_id: "turn".to_owned() }).await.expect("appended"));
         let agent = Agent::new("agent", ScopeId::ROOT).with_log(log.clone());
         Self { registry, agent, log, store, kept: Vec::new() }
@@ -171,7 +179,10 @@ impl Fixture {
         fake
     }
 
-    pub(crate) fn pre(&mut self, hook: impl Fn(&Call, Decision) -> Result<Decision, HookError> + Send + Sync + 'static) {
+    pub(crate) fn pre(
+        &mut self,
+        hook: impl Fn(&Call, Decision) -> Result<Decision, HookError> + Send + Sync + 'static,
+    ) {
         self.keep(self.registry.add_pre_execute(ScopeId::ROOT, Arc::new(Pre(hook))).expect("root"));
     }
 
@@ -242,8 +253,15 @@ impl<F: Fn(&Call, Decision) -> Result<Decision, HookError> + Send + Sync> PreExe
 struct Post<F>(F);
 
 #[async_trait]
-impl<F: Fn(&Call, &CallResult, PostVerdict) -> Result<PostVerdict, HookError> + Send + Sync> PostExecute for Post<F> {
-    async fn review(&self, call: &Call, result: &CallResult, current: PostVerdict) -> Result<PostVerdict, HookError> {
+impl<F: Fn(&Call, &CallResult, PostVerdict) -> Result<PostVerdict, HookError> + Send + Sync> PostExecute
+    for Post<F>
+{
+    async fn review(
+        &self,
+        call: &Call,
+        result: &CallResult,
+        current: PostVerdict,
+    ) -> Result<PostVerdict, HookError> {
         (self.0)(call, result, current)
     }
 }
