@@ -1,55 +1,26 @@
 //! The registry itself: where tools and hooks are registered, prompts assembled and calls made.
 
-use std::collections::HashMap;
+mod hooks;
+mod surfaces;
+
 use std::fmt;
 use std::sync::{Arc, Weak};
 
-use codemode_client::{CodeRuntime, JsonText};
+use codemode_client::JsonText;
 use codemode_sdk::UnknownLanguage;
 use parking_lot::Mutex;
 
 use crate::error::{RUN_CODE, RegistryError};
 use crate::hook::guarded;
-use crate::pipeline::{
-    ApprovalService, AroundLayer, CallRequest, DispatchLogHook, Guard, PostExecute, PreExecute,
-    ResultObserver,
-};
-use crate::present::{
-    Assembly, AssemblyError, AssemblyListener, Listing, Mode, SdkCache, Section, Surface, ToolProvider,
-    language_of,
-};
+use crate::pipeline::CallRequest;
+use crate::present::{Assembly, AssemblyError, Listing, Mode, SdkCache, Surface, language_of};
+use crate::registry::surfaces::Surfaces;
 use crate::settings::Settings;
 use crate::store::{
-    ChangeListener, Layer, Registration, Restriction, Scope, ScopeId, Slot, State, Store, Tool,
-    inherited_tools,
+    Layer, Registration, Restriction, Scope, ScopeId, Slot, State, Store, Tool, inherited_tools,
 };
 use crate::tool::{Arguments, CallCard, CallResult, ToolDefinition};
 use crate::{pipeline, present, run_code};
-
-/// Surfaces that are kept; when there are more, all are forgotten.
-const SURFACES_MAX: usize = 1024;
-
-/// The latest surface of each scope.
-#[derive(Default)]
-struct Surfaces(HashMap<ScopeId, Arc<Surface>>);
-
-impl Surfaces {
-    fn get(&self, scope: &ScopeId) -> Option<&Arc<Surface>> {
-        self.0.get(scope)
-    }
-
-    /// Keeps a surface; gives back what is kept no longer.
-    fn put(&mut self, scope: ScopeId, surface: &Arc<Surface>, state: &State) -> Vec<Arc<Surface>> {
-        let full = self.0.len() >= SURFACES_MAX;
-        let outlived = |scope: &ScopeId, _: &mut Arc<Surface>| full || !state.layers.contains_key(scope);
-        let mut forgotten: Vec<_> = self.0.extract_if(outlived).map(|(_, surface)| surface).collect();
-        // A slower maker of an older surface does not take the place of a newer one.
-        if self.0.get(&scope).is_none_or(|kept| kept.revision() <= surface.revision()) {
-            forgotten.extend(self.0.insert(scope, Arc::clone(surface)));
-        }
-        forgotten
-    }
-}
 
 struct Inner {
     store: Arc<Store>,
@@ -186,149 +157,6 @@ impl Registry {
     }
 }
 
-/// Registration of hooks. Each sees the calls and assemblies of its scope and of those below it.
-///
-/// All of them fail with [`RegistryError::UnknownScope`] alone.
-impl Registry {
-    /// Adds a section of the system prompt.
-    ///
-    /// # Errors
-    /// The scope is gone.
-    pub fn add_section(&self, scope: ScopeId, section: Section) -> Result<Registration, RegistryError> {
-        self.add(scope, Slot::Section, Arc::new(section), |layer| &mut layer.sections)
-    }
-
-    /// Adds a source of tools that are carried out elsewhere.
-    ///
-    /// # Errors
-    /// The scope is gone.
-    pub fn add_provider(
-        &self,
-        scope: ScopeId,
-        hook: Arc<dyn ToolProvider>,
-    ) -> Result<Registration, RegistryError> {
-        self.add(scope, Slot::Provider, hook, |layer| &mut layer.providers)
-    }
-
-    /// Adds a decision before calls.
-    ///
-    /// # Errors
-    /// The scope is gone.
-    pub fn add_pre_execute(
-        &self,
-        scope: ScopeId,
-        hook: Arc<dyn PreExecute>,
-    ) -> Result<Registration, RegistryError> {
-        self.add(scope, Slot::Pre, hook, |layer| &mut layer.pre)
-    }
-
-    /// Adds a guard.
-    ///
-    /// # Errors
-    /// The scope is gone.
-    pub fn add_guard(&self, scope: ScopeId, hook: Arc<dyn Guard>) -> Result<Registration, RegistryError> {
-        self.add(scope, Slot::Guard, hook, |layer| &mut layer.guards)
-    }
-
-    /// Adds a layer around bodies.
-    ///
-    /// # Errors
-    /// The scope is gone.
-    pub fn add_around(
-        &self,
-        scope: ScopeId,
-        hook: Arc<dyn AroundLayer>,
-    ) -> Result<Registration, RegistryError> {
-        self.add(scope, Slot::Around, hook, |layer| &mut layer.around)
-    }
-
-    /// Adds a review of results.
-    ///
-    /// # Errors
-    /// The scope is gone.
-    pub fn add_post_execute(
-        &self,
-        scope: ScopeId,
-        hook: Arc<dyn PostExecute>,
-    ) -> Result<Registration, RegistryError> {
-        self.add(scope, Slot::Post, hook, |layer| &mut layer.post)
-    }
-
-    /// Adds an observer of results.
-    ///
-    /// # Errors
-    /// The scope is gone.
-    pub fn add_observer(
-        &self,
-        scope: ScopeId,
-        hook: Arc<dyn ResultObserver>,
-    ) -> Result<Registration, RegistryError> {
-        self.add(scope, Slot::Observer, hook, |layer| &mut layer.observers)
-    }
-
-    /// Adds a replacement of stored content of sub-calls.
-    ///
-    /// # Errors
-    /// The scope is gone.
-    pub fn add_dispatch_log(
-        &self,
-        scope: ScopeId,
-        hook: Arc<dyn DispatchLogHook>,
-    ) -> Result<Registration, RegistryError> {
-        self.add(scope, Slot::DispatchLog, hook, |layer| &mut layer.dispatch_log)
-    }
-
-    /// Adds a last word on assemblies.
-    ///
-    /// # Errors
-    /// The scope is gone.
-    pub fn add_assembly_listener(
-        &self,
-        scope: ScopeId,
-        hook: Arc<dyn AssemblyListener>,
-    ) -> Result<Registration, RegistryError> {
-        self.add(scope, Slot::Assembly, hook, |layer| &mut layer.assembly)
-    }
-
-    /// Adds a listener to changes of tools. A failure takes the change back.
-    pub fn on_change(&self, listener: ChangeListener) -> Registration {
-        let id = self.0.store.add_listener(listener);
-        Registration::new(&self.0.store, ScopeId::ROOT, Slot::Listener, id)
-    }
-
-    /// Sets what runs programs.
-    ///
-    /// # Errors
-    /// [`RegistryError::AlreadyRegistered`].
-    pub fn set_runtime(&self, runtime: Arc<dyn CodeRuntime>) -> Result<Registration, RegistryError> {
-        let id = self.0.store.next_id();
-        self.0.store.write(|state| {
-            if state.runtime.is_some() {
-                return Err(RegistryError::AlreadyRegistered { what: "a code runtime" });
-            }
-            state.runtime = Some((id, runtime));
-            Ok(())
-        })?;
-        Ok(Registration::new(&self.0.store, ScopeId::ROOT, Slot::Runtime, id))
-    }
-
-    /// Sets who is asked.
-    ///
-    /// # Errors
-    /// [`RegistryError::AlreadyRegistered`].
-    pub fn set_approvals(&self, service: Arc<dyn ApprovalService>) -> Result<Registration, RegistryError> {
-        let id = self.0.store.next_id();
-        self.0.store.write(|state| {
-            if state.approvals.is_some() {
-                return Err(RegistryError::AlreadyRegistered { what: "an approval service" });
-            }
-            state.approvals = Some((id, service));
-            Ok(())
-        })?;
-        Ok(Registration::new(&self.0.store, ScopeId::ROOT, Slot::Approvals, id))
-    }
-}
-
 /// What is done with it all.
 impl Registry {
     /// The settings as they are now.
@@ -427,7 +255,10 @@ impl Registry {
 
     /// The tool that a call of that name reaches: `run_code` as the caller was shown it, anything else as it is now.
     pub(crate) fn resolve(&self, live: &Surface, shown: &Surface, name: &str) -> Option<Arc<Tool>> {
-        if name == RUN_CODE { shown.transport().cloned() } else { live.tool(name).cloned() }
+        if name != RUN_CODE {
+            return live.tool(name).cloned();
+        }
+        shown.transport().filter(|_| !live.scope_is_gone()).cloned()
     }
 }
 

@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use codemode_events::{ApprovalAnswered, ApprovalAsked, ApprovalOutcome as Logged, SessionLog};
+
+use crate::agent::{Agent, record};
 use crate::hook::{HookError, guarded_async};
 use crate::pipeline::{ApprovalOutcome, ApprovalRequest, Call, Decision, FlightState, Guard};
 use crate::policy::Effect;
@@ -83,8 +86,20 @@ async fn ask(registry: &Registry, call: &Arc<Call>, reason: Option<String>) -> O
     let Some(agent) = call.agent().cloned() else {
         return Some(format!("tool \"{name}\" requires approval but has no agent to route it through"));
     };
+    let asked = log_question(call, &agent, reason.as_deref()).await;
     let request = ApprovalRequest { call: Arc::clone(call), agent, reason };
-    match guarded_async(service.ask(request, call.signal())).await {
+    let answer = tokio::select! {
+        answer = guarded_async(service.ask(request, call.signal())) => Some(answer),
+        _ = call.signal().aborted() => None,
+    };
+    if let Some(log) = asked {
+        log_answer(call, &log, answer.as_ref()).await;
+    }
+    let Some(answer) = answer else {
+        // The abort is the call's outcome, and whoever waits for this notices it.
+        return std::future::pending().await;
+    };
+    match answer {
         Ok(ApprovalOutcome::AllowedOnce) => None,
         Ok(ApprovalOutcome::Rejected) => Some(format!("the user rejected tool \"{name}\"")),
         Ok(ApprovalOutcome::Cancelled) => Some(format!("approval of tool \"{name}\" was cancelled")),
@@ -96,6 +111,42 @@ async fn ask(registry: &Registry, call: &Arc<Call>, reason: Option<String>) -> O
         }
         Err(error) => Some(format!("approval of tool \"{name}\" failed: {error}")),
     }
+}
+
+/// Writes that somebody is asked. Gives the log that takes the answer; a question that it does not take is asked all the
+/// same, since the log is no party to it.
+async fn log_question(call: &Call, agent: &Agent, reason: Option<&str>) -> Option<SessionLog> {
+    let log = agent.log()?;
+    let question = ApprovalAsked {
+        approval_id: approval_id(call),
+        call_id: call.call_id().to_owned(),
+        name: call.name().to_string(),
+        arguments: record::json(call.arguments()?.text()),
+        reason: reason.map(str::to_owned),
+    };
+    match log.append(question).await {
+        Ok(_) => Some(log.clone()),
+        Err(error) => {
+            tracing::warn!(call = call.call_id(), %error, "a question for approval was not logged");
+            None
+        }
+    }
+}
+
+async fn log_answer(call: &Call, log: &SessionLog, answer: Option<&Result<ApprovalOutcome, HookError>>) {
+    let outcome = match answer {
+        Some(Ok(ApprovalOutcome::AllowedOnce)) => Logged::AllowedOnce,
+        Some(Ok(ApprovalOutcome::Rejected)) => Logged::Rejected,
+        Some(Ok(ApprovalOutcome::Cancelled)) | None => Logged::Cancelled,
+        Some(Ok(ApprovalOutcome::Unavailable | ApprovalOutcome::Unknown(_)) | Err(_)) => Logged::Unavailable,
+    };
+    if let Err(error) = log.append(ApprovalAnswered { approval_id: approval_id(call), outcome }).await {
+        tracing::warn!(call = call.call_id(), %error, "an answer on approval was not logged");
+    }
+}
+
+fn approval_id(call: &Call) -> String {
+    format!("{}:approval", call.call_id())
 }
 
 /// Goes through the guards as they are while it goes: one added by another still counts.

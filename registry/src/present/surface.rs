@@ -22,6 +22,7 @@ pub struct Surface {
     has_runtime: bool,
     language: Result<Language, UnknownLanguage>,
     transport: Option<Arc<Tool>>,
+    scope_is_gone: bool,
     sdks: Arc<SdkCache>,
     sdk: OnceLock<Arc<Sdk>>,
     sdk_text: OnceLock<Arc<str>>,
@@ -41,6 +42,7 @@ impl Surface {
             mode,
             settings: Arc::clone(&state.settings),
             tools: visible_tools(state, scope),
+            scope_is_gone: !state.layers.contains_key(&scope),
             has_runtime: state.runtime.is_some(),
             language,
             transport,
@@ -93,6 +95,10 @@ impl Surface {
 
     pub(crate) const fn transport(&self) -> Option<&Arc<Tool>> {
         self.transport.as_ref()
+    }
+
+    pub(crate) const fn scope_is_gone(&self) -> bool {
+        self.scope_is_gone
     }
 
     pub(crate) const fn has_runtime(&self) -> bool {

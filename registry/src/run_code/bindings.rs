@@ -143,6 +143,9 @@ impl GateState {
     }
 }
 
+#[cfg(test)]
+mod tests;
+
 impl RunObserver for Gate {
     fn on_event(&self, event: RunEvent<'_>) {
         match event {

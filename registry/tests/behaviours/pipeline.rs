@@ -247,6 +247,29 @@ async fn asks_are_answered_in_words_189() {
     }
 }
 
+/// A question that nobody answers is taken back by the call's abort, and the log says so.
+#[tokio::test]
+async fn an_abort_takes_a_question_back_190() {
+    struct Never(Latch);
+    #[async_trait]
+    impl ApprovalService for Never {
+        async fn ask(&self, _: ApprovalRequest, _: &Signal) -> Result<ApprovalOutcome, HookError> {
+            self.0.open();
+            std::future::pending().await
+        }
+    }
+    let (mut fixture, asked, abort) = (fixture().await, Latch::default(), AbortSignal::new());
+    fixture.pre(|_, _| Ok(Decision::Ask { reason: None }));
+    fixture.keep(fixture.registry.set_approvals(Arc::new(Never(asked.clone()))).expect("the first"));
+    let request = fixture.request("echo", "{}").with_signal(abort.clone());
+    let (result, ()) = tokio::join!(fixture.registry.execute(request), async {
+        asked.wait().await;
+        abort.abort("now");
+    });
+    assert_eq!(code(&result), "ABORTED_BEFORE_DISPATCH");
+    assert_eq!(fixture.event_lines().await, ["approval/asked", "approval/answered"]);
+}
+
 fn around(
     wrap: impl Fn(
         AroundService,
@@ -528,7 +551,12 @@ async fn scopes_shadow_hide_and_filter_197_198() {
     assert_eq!(names(child.id()), ["echo", "fails", "later", "own"]);
     let gone = child.id();
     drop(parent);
-    assert_eq!(call(gone, "echo").await, "{}", "an agent of a scope that is gone has what everybody has");
+    let unknown = "Error: unknown tool \"echo\"";
+    assert_eq!(
+        call(gone, "echo").await,
+        unknown,
+        "what was hidden from a scope stays hidden when it is gone"
+    );
     assert!(registry.register(gone, echo("x")).is_err());
 }
 
