@@ -5,7 +5,7 @@
 
 mod dispatch;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
 use self::dispatch::Dispatches;
 use crate::event::{
@@ -21,8 +21,10 @@ pub(crate) struct Index {
     /// Calls by the number of their entry; none once they have their result.
     calls: BTreeMap<u64, Option<ToolCall>>,
     dispatches: Dispatches,
-    approvals_open: HashMap<String, ApprovalAsked>,
-    approvals_seen: HashSet<String>,
+    /// Every approval that was asked for, with the number of its entry.
+    approvals: HashMap<String, u64>,
+    /// Those without an answer, by that number.
+    approvals_open: BTreeMap<u64, ApprovalAsked>,
     header: Option<Header>,
     /// Whether the log was resumed and no header has been logged since.
     resumed: bool,
@@ -114,11 +116,13 @@ impl Index {
             Event::CodeDispatchStart(event) => self.dispatches.start(seq, event),
             Event::CodeDispatch(event) => self.dispatches.end(event),
             Event::ApprovalAsked(event) => {
-                self.approvals_seen.insert(event.approval_id.clone());
-                self.approvals_open.insert(event.approval_id.clone(), event.clone());
+                self.approvals.insert(event.approval_id.clone(), seq);
+                self.approvals_open.insert(seq, event.clone());
             }
             Event::ApprovalAnswered(event) => {
-                self.approvals_open.remove(&event.approval_id);
+                if let Some(asked) = self.approvals.get(&event.approval_id) {
+                    self.approvals_open.remove(asked);
+                }
             }
             Event::UserMessage(_) | Event::AssistantMessage(_) | Event::Unknown(_) => {}
         }
@@ -232,7 +236,7 @@ impl Index {
     fn check_asked(&self, event: &ApprovalAsked) -> Result<(), Refusal> {
         non_empty("approval/asked", "approvalId", &event.approval_id)?;
         non_empty("approval/asked", "callId", &event.call_id)?;
-        if self.approvals_seen.contains(&event.approval_id) {
+        if self.approvals.contains_key(&event.approval_id) {
             return Err(Refusal::AlreadyAsked { approval: event.approval_id.clone() });
         }
         Ok(())
@@ -240,7 +244,8 @@ impl Index {
 
     fn check_answered(&self, event: &ApprovalAnswered) -> Result<(), Refusal> {
         non_empty("approval/answered", "approvalId", &event.approval_id)?;
-        if self.approvals_open.contains_key(&event.approval_id) {
+        let asked = self.approvals.get(&event.approval_id);
+        if asked.is_some_and(|asked| self.approvals_open.contains_key(asked)) {
             return Ok(());
         }
         Err(Refusal::NotAsked { approval: event.approval_id.clone() })

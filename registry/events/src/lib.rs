@@ -6,9 +6,12 @@
 #![forbid(unsafe_code)]
 
 mod content;
+mod derive;
 mod entry;
 mod event;
+mod follow;
 mod index;
+mod interrupted;
 mod json;
 mod log;
 mod refusal;
@@ -17,12 +20,14 @@ mod store;
 pub use crate::content::{
     AssistantMessage, ContentBlock, ErrorInfo, Source, TokenUsage, ToolCallRequest, ToolMessage,
 };
+pub use crate::derive::{Message, messages};
 pub use crate::entry::{CorruptEntry, Entry, Record, SCHEMA_VERSION};
 pub use crate::event::{
     ApprovalAnswered, ApprovalAsked, ApprovalOutcome, AssistantMessageEvent, CodeDispatch, CodeDispatchStart,
     Event, Header, HeaderReason, RequestHeader, StepEnd, StepStart, ToolCall, ToolResult, TurnEnd,
     TurnOutcome, TurnStart, UnknownEvent, UserMessage,
 };
+pub use crate::follow::{ReadError, follow, read};
 pub use crate::index::OpenWork;
 pub use crate::json::Json;
 pub use crate::log::{
@@ -31,5 +36,5 @@ pub use crate::log::{
 pub use crate::refusal::Refusal;
 pub use crate::store::{
     BadSessionId, Batch, Commit, EventStore, Head, Lease, MemoryStore, Page, SESSION_ID_BYTES_MAX, SessionId,
-    SessionInfo, StoreError,
+    SessionInfo, SqliteOptions, SqliteStore, StoreError,
 };

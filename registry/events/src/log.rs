@@ -5,15 +5,20 @@
 //! [`SessionLog::flush`] and [`SessionLog::close`] return once it is *durable*. Followers and readers see durable
 //! entries only. If an entry cannot be made durable, neither can any after it, and the log takes no more: resume it.
 
+mod error;
+
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use futures::stream::BoxStream;
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
-use crate::entry::{CorruptEntry, Record, SCHEMA_VERSION};
+pub use self::error::{AppendError, OpenError};
+use crate::entry::{CorruptEntry, Entry, Record, SCHEMA_VERSION};
 use crate::event::{Event, Header, RequestHeader};
+use crate::follow::{self, ReadError};
 use crate::index::{Index, OpenWork};
 use crate::json::Json;
 use crate::refusal::Refusal;
@@ -25,58 +30,11 @@ pub const EVENT_BYTES_MAX: usize = 128 << 20;
 /// How many bytes of one session's events may be ordered and not yet durable; `append` waits for room beyond it.
 pub const BACKLOG_BYTES_MAX: u32 = 64 << 20;
 
-/// Why a session cannot be opened for writing.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum OpenError {
-    /// The store refused or failed.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// An entry cannot be read.
-    #[error(transparent)]
-    Corrupt(#[from] CorruptEntry),
-    /// An entry is not one that this log could have taken.
-    #[error("entry {seq} breaks the log's invariants")]
-    Inconsistent {
-        /// The entry's number.
-        seq: u64,
-        /// What it breaks.
-        #[source]
-        refusal: Refusal,
-    },
-    /// An entry is of a later version: this build can read the log and cannot judge what may follow.
-    #[error(
-        "entry {seq} was written with version {version}; this build writes {SCHEMA_VERSION}: use a newer build"
-    )]
-    NewerEntry {
-        /// The entry's number.
-        seq: u64,
-        /// Its version.
-        version: u32,
-    },
-}
-
-/// Why an event was not appended.
-#[derive(Clone, Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum AppendError {
-    /// The event may not come here. The log is as it was, and takes other events.
-    #[error(transparent)]
-    Refused(#[from] Refusal),
-    /// The store failed, now or earlier, or the lease is over. The log takes nothing any more.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// The log was closed.
-    #[error("session `{0}` is closed")]
-    Closed(SessionId),
-    /// The event cannot be said in JSON.
-    #[error("the event cannot be written as JSON: {0}")]
-    Unwritable(Arc<serde_json::Error>),
-}
+/// The latest time an entry can have: what databases can hold.
+const AT_MAX: u64 = u64::MAX >> 1;
 
 /// An event that was ordered.
 #[derive(Debug)]
-#[must_use = "the event is ordered, not durable"]
 pub struct Appended {
     /// Its number.
     pub seq: u64,
@@ -198,7 +156,7 @@ impl SessionLog {
         let mut state = self.0.state.lock();
         self.writable(&state)?;
         state.index.check(&event)?;
-        state.at = state.at.max((self.0.clock)());
+        state.at = state.at.max((self.0.clock)()).min(AT_MAX);
         state.seq += 1;
         let (seq, at) = (state.seq, state.at);
         state.index.apply(seq, &event);
@@ -272,6 +230,20 @@ impl SessionLog {
         Ok(self.0.store.close(&self.0.lease).await?)
     }
 
+    /// Yields durable entries from number `from` on, then those that come, until the session is closed.
+    #[must_use = "a stream does nothing unless polled"]
+    pub fn follow(&self, from: u64) -> BoxStream<'static, Result<Entry, ReadError>> {
+        follow::follow(Arc::clone(&self.0.store), self.session().clone(), from)
+    }
+
+    /// Reads a page of durable entries; `flush` first to see what was ordered just now.
+    ///
+    /// # Errors
+    /// When an entry cannot be read or the store fails.
+    pub async fn read(&self, page: Page) -> Result<Vec<Entry>, ReadError> {
+        follow::read(self.0.store.as_ref(), self.session(), page).await
+    }
+
     /// The session.
     #[must_use]
     pub fn session(&self) -> &SessionId {
@@ -303,13 +275,13 @@ impl SessionLog {
 
 impl State {
     fn replay(&mut self, record: &Record) -> Result<(), OpenError> {
-        let seq = record.seq;
+        let seq = self.seq + 1;
+        if record.seq != seq {
+            let message = format!("entry {} comes in its place", record.seq);
+            return Err(CorruptEntry { seq, message }.into());
+        }
         if record.v > SCHEMA_VERSION {
             return Err(OpenError::NewerEntry { seq, version: record.v });
-        }
-        if seq != self.seq + 1 {
-            let message = format!("entry {} comes before it", self.seq + 1);
-            return Err(CorruptEntry { seq, message }.into());
         }
         let entry = record.entry()?;
         self.index.check_again(&entry.event).map_err(|refusal| OpenError::Inconsistent { seq, refusal })?;

@@ -146,3 +146,33 @@ pub enum Refusal {
         limit: usize,
     },
 }
+
+impl Refusal {
+    /// A stable word for each kind, for whoever cannot match on it.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::EmptyId { .. } => "empty-id",
+            Self::NoOpenTurn { .. } => "no-open-turn",
+            Self::TurnOpen { .. } => "turn-open",
+            Self::WrongTurn { .. } => "wrong-turn",
+            Self::DispatchOpen { .. } => "dispatch-open",
+            Self::StepOrder { .. } => "step-order",
+            Self::OtherRoot { .. } => "other-root",
+            Self::OwnParent { .. } => "own-parent",
+            Self::AlreadyStarted { .. } => "already-started",
+            Self::NotStarted { .. } => "not-started",
+            Self::StartDiffers { .. } => "start-differs",
+            Self::NoSuchCall { .. } => "no-such-call",
+            Self::AlreadyAnswered { .. } => "already-answered",
+            Self::WrongCallId { .. } => "wrong-call-id",
+            Self::AlreadyAsked { .. } => "already-asked",
+            Self::NotAsked { .. } => "not-asked",
+            Self::HeaderUnchanged => "header-unchanged",
+            Self::HeaderNotCanonical { .. } => "header-not-canonical",
+            Self::HeaderReason { .. } => "header-reason",
+            Self::UnknownType { .. } => "unknown-type",
+            Self::TooLarge { .. } => "too-large",
+        }
+    }
+}

@@ -6,6 +6,7 @@
 //! whether the earlier writer is in this process, in another, or hung.
 
 mod memory;
+mod sqlite;
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -16,6 +17,7 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use crate::entry::Record;
 
 pub use self::memory::MemoryStore;
+pub use self::sqlite::{SqliteOptions, SqliteStore};
 
 /// Longest session id, in bytes.
 pub const SESSION_ID_BYTES_MAX: usize = 1024;
@@ -151,6 +153,9 @@ pub enum StoreError {
     /// What holds the data cannot be written.
     #[error("the event store `{0}` cannot be written")]
     ReadOnly(String),
+    /// Somebody else held what holds the data for too long.
+    #[error("another process holds the event store `{0}`")]
+    Busy(String),
     /// The store has no room left for it.
     #[error("the event store is full: {0}")]
     Full(String),
@@ -171,7 +176,8 @@ pub enum StoreError {
 #[derive(Debug)]
 pub struct Batch {
     records: Vec<Record>,
-    settled: oneshot::Sender<Result<(), StoreError>>,
+    /// None once settled.
+    settled: Option<oneshot::Sender<Result<(), StoreError>>>,
     fuse: Arc<OnceLock<StoreError>>,
     /// Room in the writer's backlog, given back when the batch is dropped.
     _room: Option<OwnedSemaphorePermit>,
@@ -204,7 +210,7 @@ impl Batch {
         room: Option<OwnedSemaphorePermit>,
     ) -> (Self, Commit) {
         let (settled, commit) = oneshot::channel();
-        (Self { records, settled, fuse, _room: room }, Commit(commit))
+        (Self { records, settled: Some(settled), fuse, _room: room }, Commit(commit))
     }
 
     /// The records, in order.
@@ -214,13 +220,18 @@ impl Batch {
     }
 
     /// Says what became of the batch: to be called once it is durable and never before, or once it has failed.
-    pub fn settle(self, outcome: Result<(), StoreError>) {
+    pub fn settle(mut self, outcome: Result<(), StoreError>) {
+        self.answer(outcome);
+    }
+
+    fn answer(&mut self, outcome: Result<(), StoreError>) {
+        let Some(settled) = self.settled.take() else { return };
         if let Err(error) = &outcome {
             // The first failure is the reason for all later ones.
             let _ = self.fuse.set(error.clone());
         }
         // Whoever appended may not care.
-        let _ = self.settled.send(outcome);
+        let _ = settled.send(outcome);
     }
 
     /// Checks that the records follow `last` without a gap.
@@ -235,6 +246,13 @@ impl Batch {
             }
         }
         Ok(())
+    }
+}
+
+impl Drop for Batch {
+    /// A batch that nobody settled was given up, e.g. because the store's thread is gone.
+    fn drop(&mut self) {
+        self.answer(Err(StoreError::Stopped));
     }
 }
 
