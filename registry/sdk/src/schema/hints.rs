@@ -47,13 +47,16 @@ fn range(schema: &Map<String, Value>, low: &str, high: &str, unit: &str) -> Opti
     let low = bound(schema, low).filter(|_| !exclusive("exclusiveMinimum"));
     let high = bound(schema, high).filter(|_| !exclusive("exclusiveMaximum"));
     Some(match (low, high) {
-        (Some(low), Some(high)) if low == high && low == "1" => format!("exactly 1{}", unit.trim_end_matches('s')),
-        (Some(low), Some(high)) if low == high => format!("exactly {low}{unit}"),
-        (Some(low), Some(high)) => format!("{low} to {high}{unit}"),
-        (Some(low), None) => format!("at least {low}{unit}"),
-        (None, Some(high)) => format!("at most {high}{unit}"),
+        (Some(low), Some(high)) if low == high => format!("exactly {}", counted(&low, unit)),
+        (Some(low), Some(high)) => format!("{low} to {}", counted(&high, unit)),
+        (Some(low), None) => format!("at least {}", counted(&low, unit)),
+        (None, Some(high)) => format!("at most {}", counted(&high, unit)),
         (None, None) => return None,
     })
+}
+
+fn counted(count: &str, unit: &str) -> String {
+    if count == "1" { format!("1{}", unit.trim_end_matches('s')) } else { format!("{count}{unit}") }
 }
 
 /// Both ways to exclude a bound: a number of its own, or `true` beside `minimum` (draft 4).
