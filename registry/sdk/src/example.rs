@@ -38,7 +38,9 @@ impl<'a> Search<'a, '_> {
             Kind::String => Value::String("text".to_owned()),
             Kind::Number | Kind::Integer => Value::Number(Number::from(1)),
             Kind::Boolean => Value::Bool(true),
-            Kind::Literals(values) => return values.iter().find(|value| is_scalar(value)).map(|value| (*value).clone()),
+            Kind::Literals(values) => {
+                return values.iter().find(|value| is_scalar(value)).map(|value| (*value).clone());
+            }
             Kind::Union(parts) => return parts.iter().find_map(|part| self.value(*part, depth + 1)),
             Kind::All(parts) => return self.all(parts, depth),
             Kind::Array(_) => Value::Array(Vec::new()),

@@ -26,13 +26,24 @@ const TOOL_BYTES_MAX: usize = 8 << 20;
 const CONTEXT_CHARS_MAX: usize = 240;
 
 const KEYWORDS: [&str; 35] = [
-    "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del",
-    "elif", "else", "except", "finally", "for", "from", "global", "if", "import", "in", "is", "lambda", "nonlocal",
-    "not", "or", "pass", "raise", "return", "try", "while", "with", "yield",
+    "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue", "def",
+    "del", "elif", "else", "except", "finally", "for", "from", "global", "if", "import", "in", "is",
+    "lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try", "while", "with", "yield",
 ];
 /// Names that annotations use: where a class has a member of that name, they would mean the member.
 const IN_ANNOTATIONS: [&str; 12] = [
-    "Any", "Literal", "Never", "NotRequired", "Protocol", "TypedDict", "bool", "dict", "float", "int", "list", "str",
+    "Any",
+    "Literal",
+    "Never",
+    "NotRequired",
+    "Protocol",
+    "TypedDict",
+    "bool",
+    "dict",
+    "float",
+    "int",
+    "list",
+    "str",
 ];
 
 /// The declarations of one tool, names of classes still to be given.
@@ -263,7 +274,8 @@ impl<'a, 't> Writer<'a, 't> {
         let mut fields = Vec::with_capacity(object.fields.len());
         for field in &object.fields {
             let of = self.node(field.node, &extended(context, &camel_case(field.name)), 1);
-            let of = if field.required { of } else { self.uses("NotRequired", &format!("NotRequired[{of}]")) };
+            let of =
+                if field.required { of } else { self.uses("NotRequired", &format!("NotRequired[{of}]")) };
             fields.push((field, of, self.taken_reasons()));
         }
         let rest = match &object.rest {

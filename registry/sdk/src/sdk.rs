@@ -171,9 +171,9 @@ impl Sdk {
             Language::TypeScript => typescript::section::described(
                 places.iter().map(named).map(|(tool, names)| (tool.typescript(), names)),
             ),
-            Language::Python => {
-                python::section::described(places.iter().map(named).map(|(tool, names)| (tool.python(), names)))
-            }
+            Language::Python => python::section::described(
+                places.iter().map(named).map(|(tool, names)| (tool.python(), names)),
+            ),
         };
         Described { declarations, unknown }
     }
@@ -206,7 +206,9 @@ impl Sdk {
         let example = self.first_example(Language::TypeScript);
         let tools = self.tools.iter().map(|tool| tool.typescript()).zip(names.iter().map(Vec::as_slice));
         let text = typescript::section::section(tools, example.as_deref());
-        self.within_budget(text, names, |catalogue| typescript::section::catalogued(catalogue, example.as_deref()))
+        self.within_budget(text, names, |catalogue| {
+            typescript::section::catalogued(catalogue, example.as_deref())
+        })
     }
 
     fn show_python(&self) -> Shown {
@@ -215,7 +217,9 @@ impl Sdk {
         let example = self.first_example(Language::Python);
         let tools = self.tools.iter().map(|tool| tool.python()).zip(names.iter().map(Vec::as_slice));
         let text = python::section::section(tools, example.as_deref());
-        self.within_budget(text, names, |catalogue| python::section::catalogued(catalogue, example.as_deref()))
+        self.within_budget(text, names, |catalogue| {
+            python::section::catalogued(catalogue, example.as_deref())
+        })
     }
 
     /// The first tool with a plain name and small arguments shows how a call is written.
@@ -245,7 +249,10 @@ const EXAMPLE_BYTES_MAX: usize = 300;
 
 impl fmt::Debug for Sdk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sdk").field("key", &self.key).field("tools", &self.tools.len()).finish_non_exhaustive()
+        f.debug_struct("Sdk")
+            .field("key", &self.key)
+            .field("tools", &self.tools.len())
+            .finish_non_exhaustive()
     }
 }
 
@@ -273,7 +280,9 @@ fn arguments_text(value: &Value, language: Language) -> String {
         Value::Object(members) if members.is_empty() => "{}".to_owned(),
         Value::Object(members) => {
             let key = |name: &str| if python { text::quoted(name) } else { typescript::property(name) };
-            let pairs = members.iter().map(|(name, value)| format!("{}: {}", key(name), arguments_text(value, language)));
+            let pairs = members
+                .iter()
+                .map(|(name, value)| format!("{}: {}", key(name), arguments_text(value, language)));
             let (open, close) = if python { ("{", "}") } else { ("{ ", " }") };
             format!("{open}{}{close}", pairs.collect::<Vec<_>>().join(", "))
         }

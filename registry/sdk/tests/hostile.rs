@@ -25,7 +25,8 @@ fn texts(schema: Value) -> [String; 2] {
 
 #[test]
 fn any_depth_is_read_220_224() {
-    let object = |inner: Value, key: &str| Value::Object([(key.to_owned(), inner)].into_iter().collect::<Map<_, _>>());
+    let object =
+        |inner: Value, key: &str| Value::Object([(key.to_owned(), inner)].into_iter().collect::<Map<_, _>>());
     let list = |inner: Value| Value::Array(vec![inner]);
     type Level = Box<dyn Fn(Value) -> Option<(&'static str, Value)>>;
     let levels: Vec<(&str, Level)> = vec![
@@ -43,7 +44,12 @@ fn any_depth_is_read_220_224() {
     ];
     for (name, level) in levels {
         let [typescript, python] = texts(nested(DEPTH, level));
-        assert!(typescript.len() < 1 << 20 && python.len() < 1 << 20, "{name}: {} {}", typescript.len(), python.len());
+        assert!(
+            typescript.len() < 1 << 20 && python.len() < 1 << 20,
+            "{name}: {} {}",
+            typescript.len(),
+            python.len()
+        );
     }
 }
 
@@ -53,7 +59,10 @@ fn alternating_alternatives_are_read_at_any_depth() {
     let cell = std::cell::Cell::new(false);
     let schema = nested(DEPTH, |inner| {
         cell.set(!cell.get());
-        let list = Value::Array(vec![Value::Object(Map::from_iter([("type".to_owned(), Value::from("null"))])), inner]);
+        let list = Value::Array(vec![
+            Value::Object(Map::from_iter([("type".to_owned(), Value::from("null"))])),
+            inner,
+        ]);
         Some((if cell.get() { "anyOf" } else { "allOf" }, list))
     });
     is_all |= cell.get();
@@ -77,7 +86,12 @@ fn definitions_that_double_do_not_grow() {
             defs.insert(format!("d{index}"), twice);
         }
         let [typescript, python] = texts(json!({"$defs": defs, "properties": {"root": reference(0)}}));
-        assert!(typescript.len() < 40_000 && python.len() < 400_000, "{keyword}: {} {}", typescript.len(), python.len());
+        assert!(
+            typescript.len() < 40_000 && python.len() < 400_000,
+            "{keyword}: {} {}",
+            typescript.len(),
+            python.len()
+        );
     }
 }
 
@@ -101,9 +115,7 @@ fn a_chain_of_references_is_followed_once() {
 #[test]
 fn a_chain_of_all_of_is_not_merged_for_ever() {
     let count = 5_000;
-    let link = |index: usize| {
-        json!({"allOf": [{"$ref": format!("#/$defs/d{}", index + 1)}, {"properties": {format!("f{index}"): {"type": "string"}}}]})
-    };
+    let link = |index: usize| json!({"allOf": [{"$ref": format!("#/$defs/d{}", index + 1)}, {"properties": {format!("f{index}"): {"type": "string"}}}]});
     let mut defs: Map<_, _> = (0..count).map(|index| (format!("d{index}"), link(index))).collect();
     defs.insert(format!("d{count}"), json!({"type": "object", "properties": {"end": {}}}));
     let [_, python] = texts(json!({"$defs": defs, "$ref": "#/$defs/d0"}));
@@ -113,7 +125,9 @@ fn a_chain_of_all_of_is_not_merged_for_ever() {
 #[test]
 fn a_megabyte_of_anything_has_a_text_of_bounded_size() {
     let branches: Vec<_> = (0..40_000).map(|index| json!({"const": format!("value {index}")})).collect();
-    let fields: Map<_, _> = (0..20_000).map(|index| (format!("field_{index}"), json!({"type": "integer", "minimum": 1}))).collect();
+    let fields: Map<_, _> = (0..20_000)
+        .map(|index| (format!("field_{index}"), json!({"type": "integer", "minimum": 1})))
+        .collect();
     let required: Vec<_> = (0..60_000).map(|index| format!("required_{index}")).collect();
     let names: Vec<_> = (0..60_000).map(|index| format!("n{index}")).collect();
     let parts: Vec<_> = (0..10_000).map(|index| json!({"properties": {format!("f{index}"): {"type": "array", "items": {"enum": [1, 2]}}}})).collect();
@@ -128,6 +142,11 @@ fn a_megabyte_of_anything_has_a_text_of_bounded_size() {
         json!({"$defs": {"A": {"properties": fields}}, "allOf": vec![json!({"$ref": "#/$defs/A"}); 5_000]}),
     ] {
         let [typescript, python] = texts(schema);
-        assert!(typescript.len() < 10 << 20 && python.len() < 20 << 20, "{} {}", typescript.len(), python.len());
+        assert!(
+            typescript.len() < 10 << 20 && python.len() < 20 << 20,
+            "{} {}",
+            typescript.len(),
+            python.len()
+        );
     }
 }

@@ -11,8 +11,35 @@ use support::{lex, sdk};
 /// Text that generators break on, and any other.
 fn text() -> impl Strategy<Value = String> {
     let hostile = prop::sample::select(vec![
-        "*/", "/*", "//", "\"\"\"", "'''", "`", "```", "````\n", "\n```\n## System\n", "\\", "\"", "#", "\u{2028}", "\u{2029}", "\u{feff}",
-        "\u{202e}", "\u{2066}", "\0", "\r", "\n", "\u{85}", "\u{1b}[31m", "${x}", "{{x}}", "\u{1}0\u{2}", "é", "e\u{301}", "🚀", "__proto__",
+        "*/",
+        "/*",
+        "//",
+        "\"\"\"",
+        "'''",
+        "`",
+        "```",
+        "````\n",
+        "\n```\n## System\n",
+        "\\",
+        "\"",
+        "#",
+        "\u{2028}",
+        "\u{2029}",
+        "\u{feff}",
+        "\u{202e}",
+        "\u{2066}",
+        "\0",
+        "\r",
+        "\n",
+        "\u{85}",
+        "\u{1b}[31m",
+        "${x}",
+        "{{x}}",
+        "\u{1}0\u{2}",
+        "é",
+        "e\u{301}",
+        "🚀",
+        "__proto__",
     ]);
     prop::collection::vec(prop_oneof![hostile.prop_map(str::to_owned), "[a-z]{1,6}", any::<String>()], 0..4)
         .prop_map(|parts| parts.concat())
@@ -20,17 +47,57 @@ fn text() -> impl Strategy<Value = String> {
 
 fn keyword() -> impl Strategy<Value = String> {
     prop::sample::select(vec![
-        "type", "properties", "required", "items", "prefixItems", "additionalItems", "additionalProperties", "patternProperties",
-        "propertyNames", "anyOf", "oneOf", "allOf", "enum", "const", "$ref", "$defs", "$id", "$anchor", "nullable", "description",
-        "default", "pattern", "format", "minItems", "maxItems", "minimum", "exclusiveMinimum", "deprecated", "$dynamicRef",
+        "type",
+        "properties",
+        "required",
+        "items",
+        "prefixItems",
+        "additionalItems",
+        "additionalProperties",
+        "patternProperties",
+        "propertyNames",
+        "anyOf",
+        "oneOf",
+        "allOf",
+        "enum",
+        "const",
+        "$ref",
+        "$defs",
+        "$id",
+        "$anchor",
+        "nullable",
+        "description",
+        "default",
+        "pattern",
+        "format",
+        "minItems",
+        "maxItems",
+        "minimum",
+        "exclusiveMinimum",
+        "deprecated",
+        "$dynamicRef",
     ])
     .prop_map(str::to_owned)
 }
 
 fn word() -> impl Strategy<Value = Value> {
     prop::sample::select(vec![
-        "string", "number", "integer", "boolean", "null", "array", "object", "file", "#", "#/$defs/a", "#/$defs/b", "#/properties/a",
-        "#a", "#/$defs/a~1b/0", "#/items", "https://127.0.0.1:9/x#/y",
+        "string",
+        "number",
+        "integer",
+        "boolean",
+        "null",
+        "array",
+        "object",
+        "file",
+        "#",
+        "#/$defs/a",
+        "#/$defs/b",
+        "#/properties/a",
+        "#a",
+        "#/$defs/a~1b/0",
+        "#/items",
+        "https://127.0.0.1:9/x#/y",
     ])
     .prop_map(Value::from)
 }
@@ -55,8 +122,9 @@ fn schema() -> impl Strategy<Value = Value> {
 }
 
 fn tool() -> impl Strategy<Value = ToolSignature> {
-    (text(), text(), prop::option::of(schema()), prop::option::of(schema()))
-        .prop_map(|(name, description, parameters, output)| ToolSignature::new(&name, &description, parameters, output))
+    (text(), text(), prop::option::of(schema()), prop::option::of(schema())).prop_map(
+        |(name, description, parameters, output)| ToolSignature::new(&name, &description, parameters, output),
+    )
 }
 
 /// Fails unless every fence of a section holds what it should, and the text around it is ours.
@@ -73,7 +141,11 @@ fn check_section(sdk: &Sdk, language: Language) -> Result<(), TestCaseError> {
     }
     let headings = text.lines().filter(|line| line.starts_with('#')).count();
     prop_assert_eq!(headings, 1, "{}", text);
-    prop_assert!(!text.contains(['\u{1}', '\u{2}', '\u{202e}', '\u{2066}', '\u{2028}', '\u{1b}', '\0']), "{:?}", text);
+    prop_assert!(
+        !text.contains(['\u{1}', '\u{2}', '\u{202e}', '\u{2066}', '\u{2028}', '\u{1b}', '\0']),
+        "{:?}",
+        text
+    );
     Ok(())
 }
 

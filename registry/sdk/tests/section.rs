@@ -9,13 +9,16 @@ use serde_json::{Value, json};
 use support::{nested, sdk};
 
 fn tool(name: &str, description: &str) -> ToolSignature {
-    let schema = json!({"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]});
+    let schema =
+        json!({"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]});
     ToolSignature::new(name, description, Some(schema), Some(json!({"type": "string"})))
 }
 
 fn many(count: usize) -> Vec<ToolSignature> {
     let area = |index: usize| ["github", "files", "mail"][index % 3];
-    (0..count).map(|index| tool(&format!("{}_tool_{index}", area(index)), &format!("Does thing {index} well."))).collect()
+    (0..count)
+        .map(|index| tool(&format!("{}_tool_{index}", area(index)), &format!("Does thing {index} well.")))
+        .collect()
 }
 
 fn within(tools: &[ToolSignature], budget: usize) -> Sdk {
@@ -32,10 +35,12 @@ fn run_code_is_not_among_what_programs_call_106_117() {
 
 #[test]
 fn a_deep_output_union_is_shown_109() {
-    let schema = nested(5_000, |inner| json!([{"type": "string"}]).as_array().cloned().map(|mut list| {
-        list.push(inner);
-        ("oneOf", Value::Array(list))
-    }));
+    let schema = nested(5_000, |inner| {
+        json!([{"type": "string"}]).as_array().cloned().map(|mut list| {
+            list.push(inner);
+            ("oneOf", Value::Array(list))
+        })
+    });
     let sdk = sdk(&[ToolSignature::new("deep", "", None, Some(schema))]);
     assert!(sdk.text(Language::TypeScript).contains(&"string | ".repeat(5_000)));
     assert!(sdk.text(Language::Python).contains(&"str | ".repeat(5_000)));
@@ -58,7 +63,10 @@ fn an_unknown_language_is_refused_with_those_that_are_known_120() {
     for name in ["ruby", "constructor", "TypeScript", ""] {
         let error: UnknownLanguage = name.parse::<Language>().expect_err("not a language");
         let known = "(known: \"typescript\", \"python\")";
-        assert_eq!(error.to_string(), format!("no SDK renderer registered for runtime language \"{name}\" {known}"));
+        assert_eq!(
+            error.to_string(),
+            format!("no SDK renderer registered for runtime language \"{name}\" {known}")
+        );
         let of_schema = error.for_schema();
         assert!(of_schema.starts_with("no run_code schema flavor registered") && of_schema.ends_with(known));
     }
@@ -67,7 +75,9 @@ fn an_unknown_language_is_refused_with_those_that_are_known_120() {
 
 #[test]
 fn each_language_has_its_own_wording_121_122() {
-    for (language, own, other) in [(Language::TypeScript, "TypeScript", "Python"), (Language::Python, "Python", "TypeScript")] {
+    for (language, own, other) in
+        [(Language::TypeScript, "TypeScript", "Python"), (Language::Python, "Python", "TypeScript")]
+    {
         let sdk = sdk(&[tool("search", "Finds.")]);
         let listed = flavor(language).listed().to_string();
         for text in [sdk.text(language), &listed] {
@@ -82,23 +92,44 @@ fn each_language_has_its_own_wording_121_122() {
 
 #[test]
 fn the_section_says_what_a_program_needs_to_know_221() {
-    let tools = [tool("b", ""), tool("a-b", "Ends ``` here.\n````"), tool("\u{1f680}", ""), tool("\u{e000}", "")];
+    let tools =
+        [tool("b", ""), tool("a-b", "Ends ``` here.\n````"), tool("\u{1f680}", ""), tool("\u{e000}", "")];
     let sdk = sdk(&tools);
     let text = sdk.text(Language::TypeScript);
     for phrase in [
-        "erasable syntax only", "rejects with `ToolCallError`", "MAY overlap under `Promise.all`", "lossless JSON",
-        "two required arguments", "`code`", "`description`", "\n`````ts\n", "  \"a-b\": {",
+        "erasable syntax only",
+        "rejects with `ToolCallError`",
+        "MAY overlap under `Promise.all`",
+        "lossless JSON",
+        "two required arguments",
+        "`code`",
+        "`description`",
+        "\n`````ts\n",
+        "  \"a-b\": {",
     ] {
         assert!(text.contains(phrase), "{phrase}");
     }
     // In UTF-16 the rocket begins with a surrogate, which is before the private use area.
     assert_eq!(sdk.names().collect::<Vec<_>>(), ["a-b", "b", "\u{1f680}", "\u{e000}"]);
     let empty = support::sdk(&[]);
-    assert!(empty.text(Language::TypeScript).contains("interface ToolArgsMap {}\n\ninterface ToolOutputMap {}"));
+    assert!(
+        empty.text(Language::TypeScript).contains("interface ToolArgsMap {}\n\ninterface ToolOutputMap {}")
+    );
     let python = empty.text(Language::Python);
-    assert!(python.contains("from typing import Protocol\n") && python.contains("class Tools(Protocol):\n    pass\n"), "{python}");
+    assert!(
+        python.contains("from typing import Protocol\n")
+            && python.contains("class Tools(Protocol):\n    pass\n"),
+        "{python}"
+    );
     let python = sdk.text(Language::Python);
-    for phrase in ["stubs", "`asyncio.gather`", "ToolCallError", "toolName: str", "tools: Tools", "two required arguments"] {
+    for phrase in [
+        "stubs",
+        "`asyncio.gather`",
+        "ToolCallError",
+        "toolName: str",
+        "tools: Tools",
+        "two required arguments",
+    ] {
         assert!(python.contains(phrase), "{phrase}");
     }
 }
@@ -120,7 +151,8 @@ fn a_set_that_is_carried_over_says_the_same() {
 #[test]
 fn of_one_name_one_tool_stays_the_same_in_any_order() {
     let (one, other) = (tool("same", "One."), tool("same", "Other."));
-    let texts = [[one.clone(), other.clone()], [other, one]].map(|tools| sdk(&tools).text(Language::Python).to_owned());
+    let texts = [[one.clone(), other.clone()], [other, one]]
+        .map(|tools| sdk(&tools).text(Language::Python).to_owned());
     assert_eq!(texts[0], texts[1]);
 }
 
@@ -129,14 +161,24 @@ fn beyond_the_budget_a_catalogue_is_shown_and_shortened_until_it_fits() {
     let tools = many(300);
     let whole = sdk(&tools);
     for language in Language::ALL {
-        assert!(!within(&tools, whole.estimated_tokens(language)).is_catalogue(language), "exactly at the budget");
+        assert!(
+            !within(&tools, whole.estimated_tokens(language)).is_catalogue(language),
+            "exactly at the budget"
+        );
         let floor = within(&tools, 0).estimated_tokens(language);
         let mut sizes = vec![floor];
         for budget in [floor + 30, floor + 60, floor + 1_500, floor + 5_000] {
             let sdk = within(&tools, budget);
             let text = sdk.text(language);
-            assert!(sdk.is_catalogue(language) && text.contains("300 tools.") && text.contains("catalog"), "{text}");
-            assert!(sdk.estimated_tokens(language) <= budget, "{} > {budget}", sdk.estimated_tokens(language));
+            assert!(
+                sdk.is_catalogue(language) && text.contains("300 tools.") && text.contains("catalog"),
+                "{text}"
+            );
+            assert!(
+                sdk.estimated_tokens(language) <= budget,
+                "{} > {budget}",
+                sdk.estimated_tokens(language)
+            );
             assert_eq!(sdk.names().count(), 300);
             sizes.push(sdk.estimated_tokens(language));
         }
@@ -177,7 +219,10 @@ fn a_search_finds_by_name_before_description_before_argument() {
     assert_eq!(names("query", 10).1, 4);
     assert_eq!(names("", 2).1, 4);
     assert_eq!(names("zebra", 2), (vec![], 0));
-    assert_eq!(sdk.search("post", 1).to_value(), json!({"tools": [{"name": "post", "description": "Puts mail into a box."}], "total": 1}));
+    assert_eq!(
+        sdk.search("post", 1).to_value(),
+        json!({"tools": [{"name": "post", "description": "Puts mail into a box."}], "total": 1})
+    );
 }
 
 #[test]
@@ -190,7 +235,10 @@ fn a_description_is_what_the_whole_text_would_have_said() {
     }
     assert!(described.declarations.contains("  \"a-b\": {") && !described.declarations.contains("  c: {"));
     let python = sdk.describe(&["a"], Language::Python).declarations;
-    assert!(python.contains("class AArgs(TypedDict):") && python.contains("async def a(self, args: AArgs) -> str:"));
+    assert!(
+        python.contains("class AArgs(TypedDict):")
+            && python.contains("async def a(self, args: AArgs) -> str:")
+    );
     assert_eq!(sdk.describe(&["none"], Language::Python).declarations, "");
 }
 
@@ -198,7 +246,13 @@ fn a_description_is_what_the_whole_text_would_have_said() {
 fn an_example_is_a_program_that_calls_the_tool() {
     let sdk = sdk(&[tool("search", ""), tool("a-b", "")]);
     let example = |name, language| sdk.example(name, language);
-    assert_eq!(example("search", Language::TypeScript).as_deref(), Some("return await tools.search({ query: \"text\" });"));
-    assert_eq!(example("a-b", Language::Python).as_deref(), Some("return await tools[\"a-b\"]({\"query\": \"text\"})"));
+    assert_eq!(
+        example("search", Language::TypeScript).as_deref(),
+        Some("return await tools.search({ query: \"text\" });")
+    );
+    assert_eq!(
+        example("a-b", Language::Python).as_deref(),
+        Some("return await tools[\"a-b\"]({\"query\": \"text\"})")
+    );
     assert_eq!(example("none", Language::Python), None);
 }

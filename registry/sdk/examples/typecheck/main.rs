@@ -59,7 +59,13 @@ struct Written {
 }
 
 impl Written {
-    fn typescript(&mut self, out: &Path, stem: &str, tools: &[ToolSignature], case: &Value) -> Result<(), Box<dyn Error>> {
+    fn typescript(
+        &mut self,
+        out: &Path,
+        stem: &str,
+        tools: &[ToolSignature],
+        case: &Value,
+    ) -> Result<(), Box<dyn Error>> {
         let sdk = Sdk::build(tools, SdkOptions::default());
         let mut program = format!("export {{}};\n{}\n", declarations(sdk.text(Language::TypeScript)));
         for call in strings(&case["good_calls"]) {
@@ -85,7 +91,13 @@ impl Written {
         Ok(writeln!(program, "// @ts-expect-error\n{call}")?)
     }
 
-    fn python(&mut self, out: &Path, stem: &str, tools: &[ToolSignature], calls: &[&Value]) -> Result<(), Box<dyn Error>> {
+    fn python(
+        &mut self,
+        out: &Path,
+        stem: &str,
+        tools: &[ToolSignature],
+        calls: &[&Value],
+    ) -> Result<(), Box<dyn Error>> {
         let sdk = Sdk::build(tools, SdkOptions::default());
         let body = declarations(sdk.text(Language::Python));
         let mut program = format!("{body}\n\n");
@@ -103,7 +115,8 @@ impl Written {
             let Some(example) = sdk.example(name, Language::Python) else { continue };
             writeln!(program, "    {}", example.replace("return await ", "await "))?;
         }
-        let is_shown = |call: &&&Value| methods.contains(text(&call["tool"])) && call["cast"] != Value::Bool(true);
+        let is_shown =
+            |call: &&&Value| methods.contains(text(&call["tool"])) && call["cast"] != Value::Bool(true);
         for call in calls.iter().filter(is_shown) {
             let line = format!("await tools.{}({})", text(&call["tool"]), literal(&call["args"]));
             let is_bad = text(&call["kind"]) == "bad";
@@ -150,7 +163,9 @@ fn one_line(name: &str) -> String {
 
 fn has_fields(tool: &ToolSignature) -> bool {
     let schema = tool.parameters();
-    let has = |key: &str| schema.and_then(|schema| schema.get(key)).and_then(Value::as_object).is_some_and(|m| !m.is_empty());
+    let has = |key: &str| {
+        schema.and_then(|schema| schema.get(key)).and_then(Value::as_object).is_some_and(|m| !m.is_empty())
+    };
     schema.and_then(|schema| schema.get("type")) == Some(&Value::from("object")) && has("properties")
 }
 
@@ -169,7 +184,9 @@ fn literal(value: &Value) -> String {
         Value::Bool(value) => if *value { "True" } else { "False" }.to_owned(),
         Value::Array(items) => format!("[{}]", items.iter().map(literal).collect::<Vec<_>>().join(", ")),
         Value::Object(members) => {
-            let pairs = members.iter().map(|(name, value)| format!("{}: {}", Value::from(name.as_str()), literal(value)));
+            let pairs = members
+                .iter()
+                .map(|(name, value)| format!("{}: {}", Value::from(name.as_str()), literal(value)));
             format!("{{{}}}", pairs.collect::<Vec<_>>().join(", "))
         }
         _ => value.to_string(),

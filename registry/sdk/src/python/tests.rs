@@ -12,7 +12,8 @@ fn type_of(tool: &str, schema: Value) -> String {
     let declared = declarations(&tool);
     let names = Given::new(&[]).give(&declared.wanted);
     let member = filled(&declared.member, &names);
-    let output = member.rsplit_once("-> ").map_or("", |(_, output)| output.trim_end().trim_end_matches(": ..."));
+    let output =
+        member.rsplit_once("-> ").map_or("", |(_, output)| output.trim_end().trim_end_matches(": ..."));
     filled(&declared.classes, &names) + output
 }
 
@@ -50,7 +51,9 @@ fn each_node_has_its_text_222() {
 
 #[test]
 fn members_are_methods_or_comments_at_their_place_223() {
-    let member = |name: &str, description: &str| declarations(&ToolSignature::new(name, description, None, None)).member;
+    let member = |name: &str, description: &str| {
+        declarations(&ToolSignature::new(name, description, None, None)).member
+    };
     assert_eq!(member("plain", ""), "    async def plain(self, args: dict[str, Any]) -> Any: ...\n");
     assert_eq!(
         member("plain", "Ends \"\"\" it\\"),
@@ -99,9 +102,15 @@ fn a_field_that_no_class_can_have_makes_a_dict_225() {
         assert_eq!(field(name), "dict[str, Any]", "{name}");
     }
     for name in ["match", "type", "_", "case", "__meta__", "größe", "名前", "_x"] {
-        assert_eq!(field(name), format!("class TOutput(TypedDict):\n    {name}: NotRequired[str]\n\n\nTOutput"));
+        assert_eq!(
+            field(name),
+            format!("class TOutput(TypedDict):\n    {name}: NotRequired[str]\n\n\nTOutput")
+        );
     }
-    check(json!({"type": "object", "additionalProperties": false}), "class TOutput(TypedDict):\n    pass\n\n\nTOutput");
+    check(
+        json!({"type": "object", "additionalProperties": false}),
+        "class TOutput(TypedDict):\n    pass\n\n\nTOutput",
+    );
 }
 
 #[test]

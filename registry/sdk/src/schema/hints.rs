@@ -12,8 +12,26 @@ const BOUND_MAX: f64 = 9_007_199_254_740_992.0;
 const WIDTHS: [&str; 10] =
     ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float", "double"];
 
+/// Words that no hint is made of, the commonest.
+const WITHOUT_HINT: [&str; 10] = [
+    "type",
+    "description",
+    "properties",
+    "items",
+    "required",
+    "enum",
+    "title",
+    "additionalProperties",
+    "$ref",
+    "anyOf",
+];
+
 pub(super) fn hints(schema: &Map<String, Value>) -> Vec<String> {
     let mut hints = Vec::new();
+    // Most schemas say nothing more, and looking every word up would be most of the work on them.
+    if schema.keys().all(|key| WITHOUT_HINT.contains(&key.as_str())) {
+        return hints;
+    }
     if schema.get("deprecated") == Some(&Value::Bool(true)) {
         hints.push("deprecated".to_owned());
     }
@@ -31,7 +49,8 @@ pub(super) fn hints(schema: &Map<String, Value>) -> Vec<String> {
     if schema.get("uniqueItems") == Some(&Value::Bool(true)) {
         hints.push("no item twice".to_owned());
     }
-    for (key, words) in [("format", "format: "), ("contentEncoding", "encoding: "), ("pattern", "pattern: ")] {
+    for (key, words) in [("format", "format: "), ("contentEncoding", "encoding: "), ("pattern", "pattern: ")]
+    {
         let value = schema.get(key).and_then(Value::as_str);
         hints.extend(
             value

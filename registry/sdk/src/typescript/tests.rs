@@ -46,7 +46,10 @@ fn each_node_of_the_author_subset_has_its_text_218() {
     check(json!({}), "JsonValue");
     check(json!({"type": "object"}), "Record<string, JsonValue>");
     check(json!({"type": "object", "additionalProperties": true}), "Record<string, JsonValue>");
-    check(json!({"type": "object", "properties": {}, "additionalProperties": false}), "Record<string, never>");
+    check(
+        json!({"type": "object", "properties": {}, "additionalProperties": false}),
+        "Record<string, never>",
+    );
 }
 
 #[test]
@@ -73,7 +76,10 @@ fn what_cannot_be_said_is_unknown_and_nothing_else_is_220() {
     check(json!({"type": "integer", "enum": ["a"]}), "unknown /* no value that is listed fits */");
     check(json!({"anyOf": []}), "unknown /* no alternative is given */");
     check(json!({"$ref": 5}), "unknown /* `$ref` is not a string */");
-    check(json!({"$ref": "http://127.0.0.1:9/*/x"}), "unknown /* $ref http://127.0.0.1:9/*\\/x is not in this schema */");
+    check(
+        json!({"$ref": "http://127.0.0.1:9/*/x"}),
+        "unknown /* $ref http://127.0.0.1:9/*\\/x is not in this schema */",
+    );
     check(
         json!({"type": "object", "properties": {"a": {"$ref": "#/b"}, "c": {"type": "string"}}, "required": ["a", "c"]}),
         "{\n  a: unknown /* $ref #/b leads nowhere */;\n  c: string;\n} & Record<string, JsonValue>",
@@ -85,7 +91,11 @@ fn a_union_of_any_depth_is_flat_220() {
     let mut schema = json!({"type": "null"});
     for _ in 0..5_000 {
         // By hand: `json!` copies what it is given, by recursion.
-        schema = Value::Object([("oneOf".to_owned(), Value::Array(vec![json!({"type": "string"}), schema]))].into_iter().collect());
+        schema = Value::Object(
+            [("oneOf".to_owned(), Value::Array(vec![json!({"type": "string"}), schema]))]
+                .into_iter()
+                .collect(),
+        );
     }
     let tool = ToolSignature::new("t", "", None, Some(schema));
     let output = declarations(&tool).output;
@@ -128,7 +138,10 @@ fn schemas_of_the_wild_have_faithful_types() {
     check(json!({"type": "string", "oneOf": [{"const": "a"}, {"const": "b"}]}), "\"a\" | \"b\"");
     check(json!({"const": {"kind": ["v1"]}}), "{\"kind\": [\"v1\"]}");
     check(json!(false), "never");
-    check(json!({"properties": {"toString": {"type": "null"}}, "additionalProperties": false}), "{\n  toString?: null | Object[\"toString\"];\n}");
+    check(
+        json!({"properties": {"toString": {"type": "null"}}, "additionalProperties": false}),
+        "{\n  toString?: null | Object[\"toString\"];\n}",
+    );
 }
 
 #[test]
@@ -142,7 +155,10 @@ fn references_are_names_where_they_have_to_be() {
         "type TMap = { [key: string]: TMap };\nTMap",
     );
     check(json!({"$defs": {"A": {"enum": ["x"]}}, "$ref": "#/$defs/A"}), "\"x\"");
-    check(json!({"properties": {"next": {"$ref": "#"}}}), "type TOutput = {\n  next?: TOutput;\n} & Record<string, JsonValue>;\nTOutput");
+    check(
+        json!({"properties": {"next": {"$ref": "#"}}}),
+        "type TOutput = {\n  next?: TOutput;\n} & Record<string, JsonValue>;\nTOutput",
+    );
     check(
         json!({"$defs": {"A": {"anyOf": [{"$ref": "#/$defs/A"}, {"type": "string"}]}}, "$ref": "#/$defs/A"}),
         "type TA = unknown /* refers to itself */ | string;\nTA",

@@ -21,7 +21,8 @@ pub fn folder() -> PathBuf {
 
 /// A JSON file of `schemas`, of any depth.
 pub fn read(name: &str) -> Value {
-    let text = std::fs::read_to_string(folder().join("schemas").join(name)).expect("a file of the repository");
+    let text =
+        std::fs::read_to_string(folder().join("schemas").join(name)).expect("a file of the repository");
     let mut reader = serde_json::Deserializer::from_str(&text);
     reader.disable_recursion_limit();
     Value::deserialize(&mut reader).expect("JSON")
