@@ -8,13 +8,10 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use serde_json::Value;
-
 use crate::catalogue::{self, Described, Found};
 use crate::example;
 use crate::language::Language;
 use crate::signature::{ContentKey, KeyHasher, ToolSignature};
-use crate::text;
 use crate::{RUN_CODE, python, typescript};
 
 /// How an SDK is to be shown.
@@ -183,7 +180,7 @@ impl Sdk {
     #[must_use]
     pub fn example(&self, name: &str, language: Language) -> Option<String> {
         let tool = &self.tools[self.place(name)?].signature;
-        Some(call(name, &example::arguments(tool)?, language))
+        example::program(tool, language)
     }
 
     fn signatures(&self) -> Vec<&ToolSignature> {
@@ -226,7 +223,7 @@ impl Sdk {
     fn first_example(&self, language: Language) -> Option<String> {
         let is_plain = |tool: &&ToolSignature| python::is_method(tool.name());
         let few = self.signatures().into_iter().filter(is_plain).take(EXAMPLES_TRIED);
-        let examples = few.filter_map(|tool| Some(call(tool.name(), &example::arguments(tool)?, language)));
+        let examples = few.filter_map(|tool| example::program(tool, language));
         examples.into_iter().find(|example| example.len() <= EXAMPLE_BYTES_MAX)
     }
 
@@ -253,42 +250,6 @@ impl fmt::Debug for Sdk {
             .field("key", &self.key)
             .field("tools", &self.tools.len())
             .finish_non_exhaustive()
-    }
-}
-
-/// A program that calls a tool and returns what it gives.
-fn call(name: &str, arguments: &Value, language: Language) -> String {
-    let (is_plain, arguments) = match language {
-        Language::TypeScript => (typescript::is_bare(name), arguments_text(arguments, language)),
-        Language::Python => (python::is_method(name), arguments_text(arguments, language)),
-    };
-    let member = if is_plain { format!(".{name}") } else { format!("[{}]", text::quoted(name)) };
-    let end = if language == Language::TypeScript { ";" } else { "" };
-    format!("return await tools{member}({arguments}){end}")
-}
-
-/// A value as a literal of the language. Examples are not deep.
-fn arguments_text(value: &Value, language: Language) -> String {
-    let python = language == Language::Python;
-    match value {
-        Value::Null if python => "None".to_owned(),
-        Value::Bool(value) if python => if *value { "True" } else { "False" }.to_owned(),
-        Value::Array(items) => {
-            let items: Vec<_> = items.iter().map(|item| arguments_text(item, language)).collect();
-            format!("[{}]", items.join(", "))
-        }
-        Value::Object(members) if members.is_empty() => "{}".to_owned(),
-        Value::Object(members) => {
-            let key = |name: &str| if python { text::quoted(name) } else { typescript::property(name) };
-            let pairs = members
-                .iter()
-                .map(|(name, value)| format!("{}: {}", key(name), arguments_text(value, language)));
-            let (open, close) = if python { ("{", "}") } else { ("{ ", " }") };
-            format!("{open}{}{close}", pairs.collect::<Vec<_>>().join(", "))
-        }
-        Value::String(value) => text::quoted(value),
-        Value::Number(number) => text::number(number),
-        _ => value.to_string(),
     }
 }
 

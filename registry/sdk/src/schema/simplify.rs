@@ -181,7 +181,7 @@ fn distinct(types: &Types<'_>, parts: Vec<NodeId>) -> Vec<NodeId> {
     let is_new = |(index, _): &(usize, NodeId)| match words[*index] {
         None => true,
         Some(2) if words.contains(&Some(1)) => false,
-        Some(word) => !words[..*index].iter().any(|earlier| *earlier == Some(word)),
+        Some(word) => !words[..*index].contains(&Some(word)),
     };
     parts.iter().copied().enumerate().filter(is_new).map(|(_, part)| part).collect()
 }

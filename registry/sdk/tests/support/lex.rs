@@ -6,7 +6,7 @@
 /// # Errors
 ///
 /// What is wrong: something that does not end, a bracket without its partner, a character that has no business there.
-pub fn typescript(text: &str) -> Result<String, String> {
+pub(crate) fn typescript(text: &str) -> Result<String, String> {
     let mut rest = text;
     let mut code = String::new();
     while let Some(c) = rest.chars().next() {
@@ -35,7 +35,7 @@ pub fn typescript(text: &str) -> Result<String, String> {
 /// # Errors
 ///
 /// As [`typescript`].
-pub fn python(text: &str) -> Result<String, String> {
+pub(crate) fn python(text: &str) -> Result<String, String> {
     let mut rest = text;
     let mut code = String::new();
     while let Some(c) = rest.chars().next() {
@@ -105,7 +105,7 @@ fn balanced(code: &str) -> Result<(), String> {
 }
 
 /// The language and the body of each fence of a Markdown text, read as CommonMark reads them.
-pub fn fences(markdown: &str) -> Vec<(String, String)> {
+pub(crate) fn fences(markdown: &str) -> Vec<(String, String)> {
     let mut fences = Vec::new();
     let mut open: Option<(usize, String, String)> = None;
     for line in markdown.split('\n') {

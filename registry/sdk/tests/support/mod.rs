@@ -1,7 +1,7 @@
 //! What the tests share: schema files, deep schemas, and readers of the text that know nothing of how it was written.
 #![allow(dead_code, reason = "each test file uses a part")]
 
-pub mod lex;
+pub(crate) mod lex;
 
 use std::path::PathBuf;
 
@@ -10,17 +10,17 @@ use serde::Deserialize as _;
 use serde_json::Value;
 
 /// An SDK without a budget.
-pub fn sdk(tools: &[ToolSignature]) -> Sdk {
+pub(crate) fn sdk(tools: &[ToolSignature]) -> Sdk {
     Sdk::build(tools, SdkOptions::default())
 }
 
 /// The folder of tests.
-pub fn folder() -> PathBuf {
+pub(crate) fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests")
 }
 
 /// A JSON file of `schemas`, of any depth.
-pub fn read(name: &str) -> Value {
+pub(crate) fn read(name: &str) -> Value {
     let text =
         std::fs::read_to_string(folder().join("schemas").join(name)).expect("a file of the repository");
     let mut reader = serde_json::Deserializer::from_str(&text);
@@ -29,7 +29,7 @@ pub fn read(name: &str) -> Value {
 }
 
 /// The tools of a `tools/list` result.
-pub fn tools(listed: &Value) -> Vec<ToolSignature> {
+pub(crate) fn tools(listed: &Value) -> Vec<ToolSignature> {
     listed["tools"].as_array().into_iter().flatten().map(tool).collect()
 }
 
@@ -40,7 +40,7 @@ fn tool(tool: &Value) -> ToolSignature {
 }
 
 /// A schema so many levels deep; each level is one member around the level below. Built without recursion.
-pub fn nested(depth: usize, level: impl Fn(Value) -> Option<(&'static str, Value)>) -> Value {
+pub(crate) fn nested(depth: usize, level: impl Fn(Value) -> Option<(&'static str, Value)>) -> Value {
     let mut schema = Value::Object([("type".to_owned(), Value::from("string"))].into_iter().collect());
     for _ in 0..depth {
         let (key, value) = level(schema).expect("a level");
