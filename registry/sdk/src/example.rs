@@ -40,7 +40,12 @@ fn arguments_text(value: &Value, language: Language) -> String {
         }
         Value::Object(members) if members.is_empty() => "{}".to_owned(),
         Value::Object(members) => {
-            let key = |name: &str| if python { text::quoted(name) } else { typescript::property(name) };
+            let key = |name: &str| match name {
+                _ if python => text::quoted(name),
+                // Written plainly, it would be the object's prototype.
+                "__proto__" => "[\"__proto__\"]".to_owned(),
+                _ => typescript::property(name),
+            };
             let pairs = members
                 .iter()
                 .map(|(name, value)| format!("{}: {}", key(name), arguments_text(value, language)));

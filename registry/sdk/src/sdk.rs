@@ -18,8 +18,8 @@ use crate::{RUN_CODE, python, typescript};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SdkOptions {
     /// The size of the text, in tokens as [`BYTES_PER_TOKEN`] estimates them, up to which all declarations are in it.
-    /// A larger set is shown as a catalogue, shortened until it fits; even a budget of 0 leaves the instructions. None
-    /// means that all declarations are always shown.
+    /// A larger set is shown as a catalogue, shortened until it fits; even a budget of 0 leaves the instructions, and
+    /// declarations that are shorter than any catalogue are shown anyway. None means that all are always shown.
     pub token_budget: Option<usize>,
 }
 
@@ -228,13 +228,17 @@ impl Sdk {
     }
 
     fn within_budget(&self, text: String, names: Vec<Vec<String>>, around: impl Fn(&str) -> String) -> Shown {
-        match self.options.token_budget {
-            Some(budget) if estimated_tokens(&text) > budget => {
-                let room = (budget * BYTES_PER_TOKEN).saturating_sub(around("").len());
-                let text = around(&catalogue::shown(&self.signatures(), room));
-                Shown { text, is_catalogue: true, names }
-            }
-            _ => Shown { text, is_catalogue: false, names },
+        let budget = self.options.token_budget.unwrap_or(usize::MAX);
+        if estimated_tokens(&text) <= budget {
+            return Shown { text, is_catalogue: false, names };
+        }
+        let room = budget.saturating_mul(BYTES_PER_TOKEN).saturating_sub(around("").len());
+        let catalogue = around(&catalogue::shown(&self.signatures(), room));
+        // Of a few tools, the declarations are shorter than what it takes to find them.
+        if catalogue.len() < text.len() {
+            Shown { text: catalogue, is_catalogue: true, names }
+        } else {
+            Shown { text, is_catalogue: false, names }
         }
     }
 }

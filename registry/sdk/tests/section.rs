@@ -192,6 +192,29 @@ fn beyond_the_budget_a_catalogue_is_shown_and_shortened_until_it_fits() {
 }
 
 #[test]
+fn few_tools_are_declared_whatever_the_budget() {
+    for language in Language::ALL {
+        let sdk = within(&[tool("one", "One.")], 0);
+        assert!(!sdk.is_catalogue(language) && sdk.text(language).contains("One."));
+    }
+}
+
+#[test]
+fn a_catalogue_ends_no_fence_and_keeps_to_its_budget() {
+    let hostile = format!("{} ends it", "`".repeat(90));
+    let tools: Vec<_> = (0..200).map(|index| tool(&format!("`````{index}\n"), &hostile)).collect();
+    for language in Language::ALL {
+        let floor = within(&tools, 0).estimated_tokens(language);
+        for extra in [20, 100, 1_000, 5_000] {
+            let sdk = within(&tools, floor + extra);
+            assert!(sdk.is_catalogue(language) && sdk.estimated_tokens(language) <= floor + extra);
+            let (name, body) = support::lex::fences(sdk.text(language)).pop().expect("a fence");
+            assert!(name == "text" && body.starts_with("200 tools."), "{name} {body}");
+        }
+    }
+}
+
+#[test]
 fn a_catalogue_of_ungrouped_names_counts_what_it_leaves_out() {
     let tools: Vec<_> = (0..500).map(|index| tool(&format!("t{index}"), "")).collect();
     let floor = within(&tools, 0).estimated_tokens(Language::Python);

@@ -73,7 +73,7 @@ impl Written {
         }
         for name in sdk.names() {
             let Some(example) = sdk.example(name, Language::TypeScript) else { continue };
-            writeln!(program, "{}", cast_proto(&example))?;
+            writeln!(program, "{}", example)?;
         }
         for call in strings(&case["bad_calls"]) {
             self.refusal(&mut program, &format!("await ({call});"))?;
@@ -149,11 +149,6 @@ fn declarations(section: &str) -> &str {
     let fence = section[end..].trim();
     let start = section[..end].rfind(&format!("\n{fence}")).unwrap_or(0);
     section[start + 1..end].split_once('\n').map_or("", |(_, body)| body)
-}
-
-/// In a literal, `__proto__` is no property.
-fn cast_proto(example: &str) -> String {
-    if example.contains("__proto__:") { example.replace("({", "(<any>{") } else { example.to_owned() }
 }
 
 /// A literal; the directive above a call holds for one line, and this ends one too.
