@@ -54,6 +54,30 @@ pub(crate) fn tools(seed: u64, count: usize) -> Vec<ToolSignature> {
         .collect()
 }
 
+/// Tools with schemas beyond the depth to which anything is written, in every way to be deep.
+pub(crate) fn deep() -> Vec<ToolSignature> {
+    type Level = fn(Value) -> Value;
+    let levels: [(&str, Level); 5] = [
+        ("items", |inner| around("items", inner)),
+        ("map", |inner| around("additionalProperties", inner)),
+        ("object", |inner| around("properties", around("a", inner))),
+        ("tuple", |inner| around("prefixItems", Value::Array(vec![inner]))),
+        ("union", |inner| {
+            around("anyOf", Value::Array(vec![json!({"type": "null"}), around("items", inner)]))
+        }),
+    ];
+    let tool = |(name, level): (&str, Level)| {
+        let schema = (0..300).fold(json!({"type": "string"}), |inner, _| level(inner));
+        let parameters = around("properties", around("deep", schema));
+        ToolSignature::new(name, "", Some(parameters), None)
+    };
+    levels.into_iter().map(tool).collect()
+}
+
+fn around(key: &str, inner: Value) -> Value {
+    Value::Object([(key.to_owned(), inner)].into_iter().collect())
+}
+
 /// Xorshift: small, and the same everywhere.
 struct Random(u64);
 

@@ -47,6 +47,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         written.typescript(out, &stem, &tools, &Value::Null)?;
         written.python(out, &stem, &tools, &[])?;
     }
+    written.typescript(out, "deep", &generate::deep(), &Value::Null)?;
+    written.python(out, "deep", &generate::deep(), &[])?;
     println!("{} {} {}", written.typescript, written.python, written.refusals);
     Ok(())
 }
