@@ -83,6 +83,10 @@ impl Written {
         for tool in tools.iter().filter(|tool| has_fields(tool)) {
             self.refusal(&mut program, &format!("await tools[{}](5);", one_line(tool.name())))?;
         }
+        for (index, (tool, field)) in tools.iter().flat_map(scalar_fields).enumerate() {
+            let of = format!("ToolArgsMap[{}][{}]", one_line(tool), one_line(field));
+            self.refusal(&mut program, &format!("export const wrong_{index}: {of} = {{ not: \"it\" }};"))?;
+        }
         self.refusal(&mut program, "await tools[\"no such tool\"]({});")?;
         self.typescript += 1;
         Ok(fs::write(out.join(format!("{stem}.ts")), program.replace("return await ", "await "))?)
@@ -156,6 +160,17 @@ fn declarations(section: &str) -> &str {
 /// A literal; the directive above a call holds for one line, and this ends one too.
 fn one_line(name: &str) -> String {
     Value::from(name).to_string().replace('\u{2028}', "\\u2028")
+}
+
+/// The fields of a tool's arguments that are scalars and nothing else.
+fn scalar_fields(tool: &ToolSignature) -> impl Iterator<Item = (&str, &str)> {
+    let properties = tool.parameters().and_then(|schema| schema["properties"].as_object());
+    let is_scalar = |schema: &Value| {
+        ["string", "number", "integer", "boolean"].contains(&text(&schema["type"]))
+            && schema.get("enum").is_none()
+    };
+    let fields = properties.into_iter().flatten().filter(move |(_, schema)| is_scalar(schema));
+    fields.map(|(name, _)| (tool.name(), name.as_str()))
 }
 
 fn has_fields(tool: &ToolSignature) -> bool {
