@@ -220,3 +220,70 @@ async fn what_never_started_leaves_no_event_145() {
     assert_eq!(ended.lines(), ["run_code settled"]);
     assert_eq!(fixture.event_lines().await, ["start call:code:1", "error call:code:1"]);
 }
+
+/// Whatever settles when, fails or is aborted in between: what started ends once, in order, and nothing is left behind.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn under_any_disturbance_every_start_has_one_end_136_to_145() {
+    const CALLS: u64 = 24;
+    for round in 0..60_u64 {
+        let mut fixture = Fixture::new(Mode::Code).await;
+        let body = |fails: bool| {
+            body_fn(
+                move |arguments: codemode_registry::tool::Arguments,
+                      context: codemode_registry::tool::CallContext| async move {
+                    let turns = arguments
+                        .value()
+                        .get("turns")
+                        .map(ToString::to_string)
+                        .and_then(|turns| turns.parse().ok());
+                    for _ in 0..turns.unwrap_or(0_u64) {
+                        tokio::task::yield_now().await;
+                    }
+                    if fails || context.signal().is_aborted() {
+                        return Err(codemode_registry::tool::BodyError::new("no"));
+                    }
+                    Ok(arguments.text().clone())
+                },
+            )
+        };
+        fixture.tools([
+            safe(tool("safe", body(false))),
+            safe(tool("fails", body(true))),
+            tool("alone", body(false)),
+        ]);
+        // A cheap generator: what comes is different in each round and the same in each run of the test.
+        let random =
+            |call: u64| (round * 7_919 + call * 104_729 + 13).wrapping_mul(2_862_933_555_777_941_757) >> 33;
+        let calls: Vec<_> = (0..CALLS)
+            .map(|call| {
+                let name =
+                    ["safe", "safe", "fails", "alone"][usize::try_from(random(call) % 4).expect("small")];
+                ("tools", name, json(&format!("{{\"turns\":{}}}", random(call) % 50)))
+            })
+            .collect();
+        fixture.scripts([Script::new().calls(calls)]);
+        let abort = codemode_client::AbortSignal::new();
+        let request =
+            fixture.request("run_code", crate::support::RUN_CODE_ARGUMENTS).with_signal(abort.clone());
+        let disturb = async {
+            for _ in 0..random(99) % 400 {
+                tokio::task::yield_now().await;
+            }
+            if round % 3 > 0 {
+                abort.abort("disturbed");
+            }
+        };
+        tokio::join!(fixture.registry.execute(request), disturb);
+        let lines = fixture.event_lines().await;
+        let started: Vec<&str> = lines.iter().filter_map(|line| line.strip_prefix("start ")).collect();
+        let ended: Vec<&str> = lines
+            .iter()
+            .filter_map(|line| line.strip_prefix("settle ").or(line.strip_prefix("error ")))
+            .collect();
+        let wanted: Vec<String> = (1..=started.len()).map(|n| format!("call:code:{n}")).collect();
+        assert_eq!(started, wanted, "round {round}");
+        assert_eq!(ended, wanted, "round {round}");
+        assert!(round % 3 > 0 || started.len() as u64 == CALLS, "round {round}");
+        assert!(fixture.log.open_work().dispatches.is_empty(), "round {round}");
+    }
+}
