@@ -7,4 +7,5 @@ mod modes;
 mod pipeline;
 mod scheduler;
 mod schema_cases;
+mod scopes;
 mod support;
