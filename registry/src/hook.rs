@@ -32,7 +32,9 @@ pub(crate) fn guarded<T>(call: impl FnOnce() -> Result<T, String>) -> Result<T, 
 }
 
 /// Awaits foreign code; its panic is a failure with the panic's message.
-pub(crate) async fn guarded_async<T, E: From<HookError>>(future: impl Future<Output = Result<T, E>>) -> Result<T, E> {
+pub(crate) async fn guarded_async<T, E: From<HookError>>(
+    future: impl Future<Output = Result<T, E>>,
+) -> Result<T, E> {
     match AssertUnwindSafe(future).catch_unwind().await {
         Ok(result) => result,
         Err(payload) => Err(HookError(message_of(&*payload)).into()),

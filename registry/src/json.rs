@@ -73,7 +73,8 @@ impl Object {
         if self.index.is_empty() {
             return self.members.iter().find(|(own, _)| own == name).map(|(_, value)| value);
         }
-        let found = self.index.binary_search_by(|at| self.members[*at as usize].0.as_bytes().cmp(name.as_bytes()));
+        let found =
+            self.index.binary_search_by(|at| self.members[*at as usize].0.as_bytes().cmp(name.as_bytes()));
         found.ok().map(|at| &self.members[self.index[at] as usize].1)
     }
 
@@ -182,7 +183,9 @@ impl Json {
     fn unload(&mut self, into: &mut Vec<Self>) {
         match self {
             Self::Array(items) => into.append(items),
-            Self::Object(object) => into.extend(std::mem::take(&mut object.members).into_iter().map(|member| member.1)),
+            Self::Object(object) => {
+                into.extend(std::mem::take(&mut object.members).into_iter().map(|member| member.1))
+            }
             _ => {}
         }
     }

@@ -65,7 +65,9 @@ impl Lane {
 
     /// A started call's body has settled.
     pub(crate) fn settle(&mut self, ticket: Ticket) {
-        if let Some(started) = self.started.iter_mut().find(|started| started.ticket == ticket && !started.settled) {
+        if let Some(started) =
+            self.started.iter_mut().find(|started| started.ticket == ticket && !started.settled)
+        {
             started.settled = true;
             self.running -= 1;
         }

@@ -22,8 +22,8 @@ use std::sync::Arc;
 pub use around::{AroundLayer, AroundRequest, AroundService};
 pub use call::{Call, CallRequest, CallToken};
 pub use hooks::{
-    ApprovalOutcome, ApprovalRequest, ApprovalService, Decision, DispatchLogHook, Guard, PostDecision, PostExecute,
-    PostVerdict, PreExecute, ResultObserver,
+    ApprovalOutcome, ApprovalRequest, ApprovalService, Decision, DispatchLogHook, Guard, PostDecision,
+    PostExecute, PostVerdict, PreExecute, ResultObserver,
 };
 
 pub(crate) use create::begin;

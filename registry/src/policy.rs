@@ -64,7 +64,12 @@ pub struct Policy {
 impl Policy {
     /// The rule that decides on a call.
     #[must_use]
-    pub fn decide<'a>(&'a self, tool: &str, arguments: &Arguments, scope_labels: &[&str]) -> Option<&'a Rule> {
+    pub fn decide<'a>(
+        &'a self,
+        tool: &str,
+        arguments: &Arguments,
+        scope_labels: &[&str],
+    ) -> Option<&'a Rule> {
         self.rules.iter().find(|rule| rule.fits(tool, arguments, scope_labels))
     }
 }

@@ -1,34 +1,31 @@
 //! The registry itself: where tools and hooks are registered, prompts assembled and calls made.
 
-use std::collections::HashMap;
+mod hooks;
+mod surfaces;
+
 use std::fmt;
 use std::sync::{Arc, Weak};
 
-use codemode_client::CodeRuntime;
+use codemode_client::JsonText;
 use codemode_sdk::UnknownLanguage;
 use parking_lot::Mutex;
 
 use crate::error::{RUN_CODE, RegistryError};
-use crate::pipeline::{
-    ApprovalService, AroundLayer, CallRequest, DispatchLogHook, Guard, PostExecute, PreExecute, ResultObserver,
-};
-use crate::present::{
-    Assembly, AssemblyError, AssemblyListener, Listing, Mode, SdkCache, Section, Surface, ToolProvider, language_of,
-};
+use crate::hook::guarded;
+use crate::pipeline::CallRequest;
+use crate::present::{Assembly, AssemblyError, Listing, Mode, SdkCache, Surface, language_of};
+use crate::registry::surfaces::Surfaces;
 use crate::settings::Settings;
 use crate::store::{
-    ChangeListener, Layer, Registration, Restriction, Scope, ScopeId, Slot, State, Store, Tool, inherited_tools,
+    Layer, Registration, Restriction, Scope, ScopeId, Slot, State, Store, Tool, inherited_tools,
 };
-use crate::tool::{Arguments, CallResult, ToolDefinition};
+use crate::tool::{Arguments, CallCard, CallResult, ToolDefinition};
 use crate::{pipeline, present, run_code};
-
-/// Surfaces that are kept; when there are more, those of old states go first.
-const SURFACES_MAX: usize = 1024;
 
 struct Inner {
     store: Arc<Store>,
     sdks: Arc<SdkCache>,
-    surfaces: Mutex<HashMap<ScopeId, Arc<Surface>>>,
+    surfaces: Mutex<Surfaces>,
 }
 
 /// A registry. Clones are handles of one.
@@ -72,7 +69,11 @@ impl Registry {
     ///
     /// # Errors
     /// A definition that cannot be, a name that is taken or reserved, a listener that did not take it. Nothing was changed.
-    pub fn register(&self, scope: ScopeId, definition: ToolDefinition) -> Result<Registration, RegistryError> {
+    pub fn register(
+        &self,
+        scope: ScopeId,
+        definition: ToolDefinition,
+    ) -> Result<Registration, RegistryError> {
         definition.check()?;
         if &*definition.name == RUN_CODE {
             return Err(RegistryError::ReservedName);
@@ -91,10 +92,7 @@ impl Registry {
         })?;
         if let Err(reason) = store.notify(scope, &name) {
             // Without the guard, whose drop would tell the listeners again.
-            store.write_layer(scope, |layer| {
-                layer.remove(&Slot::Tool(Arc::clone(&name)), id);
-                Ok(())
-            })?;
+            drop(store.write_layer(scope, |layer| Ok(layer.remove(&Slot::Tool(Arc::clone(&name)), id)))?);
             return Err(RegistryError::ListenerFailed { tool: name.to_string(), reason });
         }
         Ok(Registration::new(store, scope, Slot::Tool(name), id).with_warnings(warnings))
@@ -115,7 +113,8 @@ impl Registry {
             return Err(RegistryError::RestrictsTransport);
         }
         let known = inherited_tools(&self.snapshot(), scope);
-        let unknown: Vec<String> = restriction.names().filter(|name| !known.contains_key(name.as_str())).cloned().collect();
+        let unknown: Vec<String> =
+            restriction.names().filter(|name| !known.contains_key(name.as_str())).cloned().collect();
         if !unknown.is_empty() {
             let known = known.keys().map(ToString::to_string).collect();
             return Err(RegistryError::RestrictsUnknown { unknown, known });
@@ -155,129 +154,6 @@ impl Registry {
             Ok(())
         })?;
         Ok(Registration::new(&self.0.store, scope, slot, id))
-    }
-}
-
-/// Registration of hooks. Each sees the calls and assemblies of its scope and of those below it.
-///
-/// All of them fail with [`RegistryError::UnknownScope`] alone.
-impl Registry {
-    /// Adds a section of the system prompt.
-    ///
-    /// # Errors
-    /// The scope is gone.
-    pub fn add_section(&self, scope: ScopeId, section: Section) -> Result<Registration, RegistryError> {
-        self.add(scope, Slot::Section, Arc::new(section), |layer| &mut layer.sections)
-    }
-
-    /// Adds a source of tools that are carried out elsewhere.
-    ///
-    /// # Errors
-    /// The scope is gone.
-    pub fn add_provider(&self, scope: ScopeId, hook: Arc<dyn ToolProvider>) -> Result<Registration, RegistryError> {
-        self.add(scope, Slot::Provider, hook, |layer| &mut layer.providers)
-    }
-
-    /// Adds a decision before calls.
-    ///
-    /// # Errors
-    /// The scope is gone.
-    pub fn add_pre_execute(&self, scope: ScopeId, hook: Arc<dyn PreExecute>) -> Result<Registration, RegistryError> {
-        self.add(scope, Slot::Pre, hook, |layer| &mut layer.pre)
-    }
-
-    /// Adds a guard.
-    ///
-    /// # Errors
-    /// The scope is gone.
-    pub fn add_guard(&self, scope: ScopeId, hook: Arc<dyn Guard>) -> Result<Registration, RegistryError> {
-        self.add(scope, Slot::Guard, hook, |layer| &mut layer.guards)
-    }
-
-    /// Adds a layer around bodies.
-    ///
-    /// # Errors
-    /// The scope is gone.
-    pub fn add_around(&self, scope: ScopeId, hook: Arc<dyn AroundLayer>) -> Result<Registration, RegistryError> {
-        self.add(scope, Slot::Around, hook, |layer| &mut layer.around)
-    }
-
-    /// Adds a review of results.
-    ///
-    /// # Errors
-    /// The scope is gone.
-    pub fn add_post_execute(&self, scope: ScopeId, hook: Arc<dyn PostExecute>) -> Result<Registration, RegistryError> {
-        self.add(scope, Slot::Post, hook, |layer| &mut layer.post)
-    }
-
-    /// Adds an observer of results.
-    ///
-    /// # Errors
-    /// The scope is gone.
-    pub fn add_observer(&self, scope: ScopeId, hook: Arc<dyn ResultObserver>) -> Result<Registration, RegistryError> {
-        self.add(scope, Slot::Observer, hook, |layer| &mut layer.observers)
-    }
-
-    /// Adds a replacement of stored content of sub-calls.
-    ///
-    /// # Errors
-    /// The scope is gone.
-    pub fn add_dispatch_log(
-        &self,
-        scope: ScopeId,
-        hook: Arc<dyn DispatchLogHook>,
-    ) -> Result<Registration, RegistryError> {
-        self.add(scope, Slot::DispatchLog, hook, |layer| &mut layer.dispatch_log)
-    }
-
-    /// Adds a last word on assemblies.
-    ///
-    /// # Errors
-    /// The scope is gone.
-    pub fn add_assembly_listener(
-        &self,
-        scope: ScopeId,
-        hook: Arc<dyn AssemblyListener>,
-    ) -> Result<Registration, RegistryError> {
-        self.add(scope, Slot::Assembly, hook, |layer| &mut layer.assembly)
-    }
-
-    /// Adds a listener to changes of tools. A failure takes the change back.
-    pub fn on_change(&self, listener: ChangeListener) -> Registration {
-        let id = self.0.store.add_listener(listener);
-        Registration::new(&self.0.store, ScopeId::ROOT, Slot::Listener, id)
-    }
-
-    /// Sets what runs programs.
-    ///
-    /// # Errors
-    /// [`RegistryError::AlreadyRegistered`].
-    pub fn set_runtime(&self, runtime: Arc<dyn CodeRuntime>) -> Result<Registration, RegistryError> {
-        let id = self.0.store.next_id();
-        self.0.store.write(|state| {
-            if state.runtime.is_some() {
-                return Err(RegistryError::AlreadyRegistered { what: "a code runtime" });
-            }
-            state.runtime = Some((id, runtime));
-            Ok(())
-        })?;
-        Ok(Registration::new(&self.0.store, ScopeId::ROOT, Slot::Runtime, id))
-    }
-
-    /// Sets who is asked.
-    ///
-    /// # Errors
-    /// [`RegistryError::AlreadyRegistered`].
-    pub fn set_approvals(&self, service: Arc<dyn ApprovalService>) -> Result<Registration, RegistryError> {
-        let id = self.0.store.next_id();
-        self.0.store.write(|state| {
-            if state.approvals.is_some() {
-                return Err(RegistryError::AlreadyRegistered { what: "an approval service" });
-            }
-            state.approvals = Some((id, service));
-            Ok(())
-        })?;
-        Ok(Registration::new(&self.0.store, ScopeId::ROOT, Slot::Approvals, id))
     }
 }
 
@@ -331,9 +207,25 @@ impl Registry {
         pipeline::execute(self, request).await
     }
 
+    /// How a call is shown to a person, if its tool says so. A panic of its presenter is no card.
+    #[must_use]
+    pub fn card(&self, name: &str, scope: ScopeId, arguments: &JsonText) -> Option<CallCard> {
+        let surface = self.surface(scope);
+        let tool = self.resolve(&surface, &surface, name)?;
+        let arguments = Arguments::parse(arguments.clone()).ok()?;
+        let presenter = tool.definition().presenter.clone()?;
+        guarded(|| Ok(presenter(&arguments))).ok().flatten()
+    }
+
     /// Whether a call may overlap with others: only if its tool says a plain yes of these arguments.
     #[must_use]
-    pub fn is_parallel(&self, surface: &Surface, name: &str, arguments: &Arguments, is_sub_call: bool) -> bool {
+    pub fn is_parallel(
+        &self,
+        surface: &Surface,
+        name: &str,
+        arguments: &Arguments,
+        is_sub_call: bool,
+    ) -> bool {
         let collapsed = surface.mode() == Mode::Code && !is_sub_call;
         let live = self.surface(surface.scope());
         !collapsed && live.tool(name).is_some_and(|tool| tool.definition().is_parallel(arguments))
@@ -350,24 +242,23 @@ impl Registry {
     /// The state and the surface that was made from it.
     pub(crate) fn state_and_surface(&self, scope: ScopeId) -> (Arc<State>, Arc<Surface>) {
         let state = self.snapshot();
-        let mut surfaces = self.0.surfaces.lock();
-        if let Some(surface) = surfaces.get(&scope).filter(|surface| surface.revision() == state.revision) {
-            return (state, Arc::clone(surface));
-        }
-        if surfaces.len() >= SURFACES_MAX {
-            surfaces.retain(|_, surface| surface.revision() == state.revision);
-        }
-        if surfaces.len() >= SURFACES_MAX {
-            surfaces.clear();
+        let kept = self.0.surfaces.lock().get(&scope).cloned();
+        if let Some(surface) = kept.filter(|surface| surface.revision() == state.revision) {
+            return (state, surface);
         }
         let surface = Arc::new(Surface::of(&state, scope, &self.0.sdks, &self.downgrade()));
-        surfaces.insert(scope, Arc::clone(&surface));
+        let forgotten = self.0.surfaces.lock().put(scope, &surface, &state);
+        // Surfaces may hold the last of tools that are gone: these are dropped without the lock.
+        drop(forgotten);
         (state, surface)
     }
 
     /// The tool that a call of that name reaches: `run_code` as the caller was shown it, anything else as it is now.
     pub(crate) fn resolve(&self, live: &Surface, shown: &Surface, name: &str) -> Option<Arc<Tool>> {
-        if name == RUN_CODE { shown.transport().cloned() } else { live.tool(name).cloned() }
+        if name != RUN_CODE {
+            return live.tool(name).cloned();
+        }
+        shown.transport().filter(|_| !live.scope_is_gone()).cloned()
     }
 }
 

@@ -56,7 +56,8 @@ impl Settings {
     /// # Errors
     /// [`SettingsFault`], the first there is.
     pub fn check(&self) -> Result<(), SettingsFault> {
-        let positive = |name, value: usize| if value == 0 { Err(SettingsFault::NotPositive { name }) } else { Ok(()) };
+        let positive =
+            |name, value: usize| if value == 0 { Err(SettingsFault::NotPositive { name }) } else { Ok(()) };
         positive("maxParallelSubCalls", self.max_parallel_sub_calls)?;
         positive("maxParallelToolCalls", self.max_parallel_tool_calls)
     }

@@ -10,16 +10,16 @@ mod view;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use codemode_client::CodeRuntime;
 use codemode_sdk::ToolSignature;
 use parking_lot::Mutex;
 
 pub(crate) use layer::Layer;
-pub use registration::{Registration, Scope};
 pub(crate) use registration::Slot;
+pub use registration::{Registration, Scope};
 pub use restriction::Restriction;
 pub(crate) use view::{inherited_tools, visible_tools};
 
@@ -112,9 +112,15 @@ impl State {
     }
 
     /// The hooks of one kind along the chain, farthest first.
-    pub(crate) fn hooks<T: ?Sized>(&self, scope: ScopeId, of: impl Fn(&Layer) -> &Vec<(u64, Arc<T>)>) -> Vec<Arc<T>> {
+    pub(crate) fn hooks<T: ?Sized>(
+        &self,
+        scope: ScopeId,
+        of: impl Fn(&Layer) -> &Vec<(u64, Arc<T>)>,
+    ) -> Vec<Arc<T>> {
         let layers = self.layers_of(scope);
-        layers.flat_map(|layer| of(layer).iter().map(|(_, hook)| Arc::clone(hook)).collect::<Vec<_>>()).collect()
+        layers
+            .flat_map(|layer| of(layer).iter().map(|(_, hook)| Arc::clone(hook)).collect::<Vec<_>>())
+            .collect()
     }
 }
 
@@ -158,6 +164,12 @@ impl Store {
         Ok(done)
     }
 
+    /// Changes the state in a way that cannot fail.
+    pub(crate) fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        let Ok(changed) = self.write(|state| Ok::<_, std::convert::Infallible>(change(state)));
+        changed
+    }
+
     /// Changes one scope's layer.
     pub(crate) fn write_layer<T>(
         &self,
@@ -181,16 +193,25 @@ impl Store {
     }
 
     pub(crate) fn remove_listener(&self, id: u64) {
-        self.listeners.lock().retain(|(own, _)| *own != id);
+        let mut listeners = self.listeners.lock();
+        let removed = listeners.iter().position(|(own, _)| *own == id).map(|at| listeners.remove(at));
+        drop(listeners);
+        // Whatever its drop does happens without the lock.
+        drop(removed);
     }
 
     /// Tells the listeners; the first failure is given back.
     pub(crate) fn notify(&self, scope: ScopeId, tool: &str) -> Result<(), String> {
-        let listeners: Vec<ChangeListener> = self.listeners.lock().iter().map(|(_, listener)| Arc::clone(listener)).collect();
+        let listeners: Vec<ChangeListener> =
+            self.listeners.lock().iter().map(|(_, listener)| Arc::clone(listener)).collect();
         listeners.iter().try_for_each(|listener| crate::hook::guarded(|| listener(scope, tool)))
     }
 
-    pub(crate) fn add_scope(&self, parent: ScopeId, label: Option<Arc<str>>) -> Result<ScopeId, RegistryError> {
+    pub(crate) fn add_scope(
+        &self,
+        parent: ScopeId,
+        label: Option<Arc<str>>,
+    ) -> Result<ScopeId, RegistryError> {
         let id = ScopeId(self.next_id());
         self.write(|state| {
             if !state.layers.contains_key(&parent) {
@@ -204,21 +225,28 @@ impl Store {
 
     /// Removes a scope and what is below it, with everything registered there.
     pub(crate) fn remove_scope(&self, scope: ScopeId) {
-        let removed: Result<(), std::convert::Infallible> = self.write(|state| {
-            let mut doomed = vec![scope];
+        let removed = self.change(|state| {
+            let (mut doomed, mut removed) = (vec![scope], Vec::new());
             while let Some(scope) = doomed.pop() {
-                state.layers.remove(&scope);
-                doomed.extend(state.layers.iter().filter(|(_, layer)| layer.parent == Some(scope)).map(|(id, _)| *id));
+                removed.extend(state.layers.remove(&scope));
+                doomed.extend(
+                    state.layers.iter().filter(|(_, layer)| layer.parent == Some(scope)).map(|(id, _)| *id),
+                );
             }
-            Ok(())
+            removed
         });
-        let Ok(()) = removed;
+        // Whatever the drops of tools and hooks do happens without the lock.
+        drop(removed);
     }
 }
 
 impl fmt::Debug for Store {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = self.snapshot();
-        formatter.debug_struct("Store").field("revision", &state.revision).field("scopes", &state.layers.len()).finish()
+        formatter
+            .debug_struct("Store")
+            .field("revision", &state.revision)
+            .field("scopes", &state.layers.len())
+            .finish()
     }
 }

@@ -14,7 +14,8 @@ pub use arguments::Arguments;
 pub use body::{BodyError, CallContext, ToolBody, body_fn};
 pub use content::{Content, ContextMessage, ContextSource, Image};
 pub use definition::{
-    ArgumentCheck, CallCard, Concurrency, DEFINITION_NAME_BYTES_MAX, DefinitionFault, Finalizer, Presenter, ToolDefinition,
+    ArgumentCheck, CallCard, Concurrency, DEFINITION_NAME_BYTES_MAX, DefinitionFault, Finalizer, Presenter,
+    ToolDefinition,
 };
 pub use error::{ErrorCode, ErrorInfo, ToolError};
 pub use output::{MetaProjector, OutputContract, RenderFault, Renderer, default_renderer};

@@ -153,6 +153,9 @@ pub enum StoreError {
     /// What holds the data cannot be written.
     #[error("the event store `{0}` cannot be written")]
     ReadOnly(String),
+    /// Somebody else held what holds the data for too long.
+    #[error("another process holds the event store `{0}`")]
+    Busy(String),
     /// The store has no room left for it.
     #[error("the event store is full: {0}")]
     Full(String),

@@ -16,8 +16,6 @@ const SUMMARY_CHARS_MAX: usize = 100;
 const ARGUMENTS_MAX: usize = 256;
 /// How many words of a query count.
 const QUERY_WORDS_MAX: usize = 32;
-/// What the fence around the catalogue takes at least, bytes.
-const FENCE_BYTES: usize = 16;
 /// What ends a name's first part.
 const SEPARATORS: [char; 6] = ['_', '-', '.', '/', ':', ' '];
 
@@ -125,14 +123,14 @@ pub(crate) fn shown(tools: &[&ToolSignature], bytes_max: usize) -> String {
         lines(tools.iter().map(|tool| shown_name(tool.name())), bytes_max),
         lines(groups.iter().map(|(prefix, tools)| group(prefix, tools)), bytes_max),
     ];
-    let room = bytes_max.saturating_sub(FENCE_BYTES + head.len());
-    let body = variants
-        .into_iter()
-        .flatten()
-        .find(|variant| variant.len() <= room)
-        .unwrap_or_else(|| cut(&groups, room));
-    let body = if body.is_empty() { head } else { format!("{head}\n{body}") };
-    text::fenced("text", &body)
+    let whole = |body: &str| {
+        text::fenced("text", &if body.is_empty() { head.clone() } else { format!("{head}\n{body}") })
+    };
+    let room = bytes_max.saturating_sub(whole("").len());
+    let last = [cut(&groups, room), String::new()].map(Some);
+    let candidates = variants.into_iter().chain(last).flatten().map(|body| whole(&body));
+    // That there are tools at all is always said.
+    candidates.into_iter().find(|text| text.len() <= bytes_max).unwrap_or_else(|| whole(""))
 }
 
 /// One line each; none as soon as they are too long together.

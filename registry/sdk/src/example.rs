@@ -1,17 +1,65 @@
-//! A value that fits a tool's arguments as far as their types go: for the program that shows how a call is written.
+//! A program that shows how a tool is called, with arguments that fit as far as their types go.
 
 use serde_json::{Map, Number, Value};
 
+use crate::language::Language;
 use crate::schema::{Kind, NodeId, Object, Rest, ToolTypes, Types};
 use crate::signature::ToolSignature;
+use crate::{python, text, typescript};
 
 /// How many steps are tried before there is no example.
 const STEPS_MAX: usize = 2_000;
 /// How deep an example may be.
 const DEPTH_MAX: usize = 12;
 
+/// A complete program that calls a tool; none where no small arguments fit.
+pub(crate) fn program(tool: &ToolSignature, language: Language) -> Option<String> {
+    Some(call(tool.name(), &arguments(tool)?, language))
+}
+
+/// A program that calls a tool and returns what it gives.
+fn call(name: &str, arguments: &Value, language: Language) -> String {
+    let (is_plain, arguments) = match language {
+        Language::TypeScript => (typescript::is_bare(name), arguments_text(arguments, language)),
+        Language::Python => (python::is_method(name), arguments_text(arguments, language)),
+    };
+    let member = if is_plain { format!(".{name}") } else { format!("[{}]", text::quoted(name)) };
+    let end = if language == Language::TypeScript { ";" } else { "" };
+    format!("return await tools{member}({arguments}){end}")
+}
+
+/// A value as a literal of the language. Examples are not deep.
+fn arguments_text(value: &Value, language: Language) -> String {
+    let python = language == Language::Python;
+    match value {
+        Value::Null if python => "None".to_owned(),
+        Value::Bool(value) if python => if *value { "True" } else { "False" }.to_owned(),
+        Value::Array(items) => {
+            let items: Vec<_> = items.iter().map(|item| arguments_text(item, language)).collect();
+            format!("[{}]", items.join(", "))
+        }
+        Value::Object(members) if members.is_empty() => "{}".to_owned(),
+        Value::Object(members) => {
+            let key = |name: &str| match name {
+                _ if python => text::quoted(name),
+                // Written plainly, it would be the object's prototype.
+                "__proto__" => "[\"__proto__\"]".to_owned(),
+                _ => typescript::property(name),
+            };
+            let pairs = members
+                .iter()
+                .map(|(name, value)| format!("{}: {}", key(name), arguments_text(value, language)));
+            let (open, close) = if python { ("{", "}") } else { ("{ ", " }") };
+            format!("{open}{}{close}", pairs.collect::<Vec<_>>().join(", "))
+        }
+        Value::String(value) => text::quoted(value),
+        Value::Number(number) => text::number(number),
+        _ => value.to_string(),
+    }
+}
+
 /// Arguments for a call of a tool; none where no small ones fit.
-pub(crate) fn arguments(tool: &ToolSignature) -> Option<Value> {
+fn arguments(tool: &ToolSignature) -> Option<Value> {
     let ToolTypes { types, parameters, .. } = ToolTypes::of(tool);
     let Some(parameters) = parameters else { return Some(Value::Object(Map::new())) };
     match types.target(parameters).kind {
@@ -38,7 +86,9 @@ impl<'a> Search<'a, '_> {
             Kind::String => Value::String("text".to_owned()),
             Kind::Number | Kind::Integer => Value::Number(Number::from(1)),
             Kind::Boolean => Value::Bool(true),
-            Kind::Literals(values) => return values.iter().find(|value| is_scalar(value)).map(|value| (*value).clone()),
+            Kind::Literals(values) => {
+                return values.iter().find(|value| is_scalar(value)).map(|value| (*value).clone());
+            }
             Kind::Union(parts) => return parts.iter().find_map(|part| self.value(*part, depth + 1)),
             Kind::All(parts) => return self.all(parts, depth),
             Kind::Array(_) => Value::Array(Vec::new()),

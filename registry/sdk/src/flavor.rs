@@ -18,8 +18,7 @@ pub struct Flavor {
     pub description: &'static str,
 }
 
-const DESCRIPTION: &str =
-    "What the program does, in 5 to 10 words in active voice. It is shown to the user while the program runs.";
+const DESCRIPTION: &str = "What the program does, in 5 to 10 words in active voice. It is shown to the user while the program runs.";
 
 const TYPESCRIPT: Flavor = Flavor {
     tool: "Runs a TypeScript program that may call your tools, and gives back what it prints and returns. Takes two \

@@ -100,7 +100,8 @@ pub(crate) fn filled(text: &str, names: &[String]) -> String {
     filled.push_str(pieces.next().unwrap_or_default());
     for piece in pieces {
         let (slot, rest) = piece.split_once(CLOSE).unwrap_or(("", piece));
-        filled.push_str(slot.parse().ok().and_then(|index: usize| names.get(index)).map_or("", String::as_str));
+        filled
+            .push_str(slot.parse().ok().and_then(|index: usize| names.get(index)).map_or("", String::as_str));
         filled.push_str(rest);
     }
     filled

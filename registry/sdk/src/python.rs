@@ -7,16 +7,19 @@ mod merge;
 pub(crate) mod section;
 #[cfg(test)]
 mod tests;
+mod words;
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
-use unicode_normalization::UnicodeNormalization as _;
 
 use crate::names::{Wanted, camel_case};
 use crate::schema::{Kind, NodeId, Object, Rest, ToolTypes, Types};
 use crate::signature::ToolSignature;
 use crate::text;
+
+pub(crate) use words::is_method;
+use words::{docstring, is_field, literal};
 
 /// How many lists may stand in one another: parsers of Python allow 200 brackets, and some are around these.
 const LISTS_MAX: usize = 180;
@@ -24,16 +27,6 @@ const LISTS_MAX: usize = 180;
 const TOOL_BYTES_MAX: usize = 8 << 20;
 /// How much of the way to a type is kept for its name, characters; names are cut to less.
 const CONTEXT_CHARS_MAX: usize = 240;
-
-const KEYWORDS: [&str; 35] = [
-    "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del",
-    "elif", "else", "except", "finally", "for", "from", "global", "if", "import", "in", "is", "lambda", "nonlocal",
-    "not", "or", "pass", "raise", "return", "try", "while", "with", "yield",
-];
-/// Names that annotations use: where a class has a member of that name, they would mean the member.
-const IN_ANNOTATIONS: [&str; 12] = [
-    "Any", "Literal", "Never", "NotRequired", "Protocol", "TypedDict", "bool", "dict", "float", "int", "list", "str",
-];
 
 /// The declarations of one tool, names of classes still to be given.
 #[derive(Debug)]
@@ -89,31 +82,6 @@ fn member(tool: &ToolSignature, is_method: bool, arguments: &str, output: &str) 
     } else {
         format!("{head}\n        \"\"\"{}\"\"\"\n", docstring(&description))
     }
-}
-
-/// Whether a tool can be called as `tools.name`.
-pub(crate) fn is_method(name: &str) -> bool {
-    name.starts_with(|c: char| c.is_ascii_alphabetic())
-        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-        && !KEYWORDS.contains(&name)
-        && !IN_ANNOTATIONS.contains(&name)
-}
-
-fn docstring(line: &str) -> String {
-    line.replace('\\', "\\\\").replace('"', "\\\"")
-}
-
-/// Whether a class can have a field of that name, and still mean that name.
-fn is_field(name: &str) -> bool {
-    let mut chars = name.chars();
-    let is_identifier = chars.next().is_some_and(|c| c == '_' || unicode_ident::is_xid_start(c))
-        && chars.all(unicode_ident::is_xid_continue);
-    let is_mangled = name.starts_with("__") && !name.ends_with("__");
-    is_identifier
-        && !is_mangled
-        && !KEYWORDS.contains(&name)
-        && name != "__debug__"
-        && name.nfkc().eq(name.chars())
 }
 
 struct Writer<'a, 't> {
@@ -263,7 +231,8 @@ impl<'a, 't> Writer<'a, 't> {
         let mut fields = Vec::with_capacity(object.fields.len());
         for field in &object.fields {
             let of = self.node(field.node, &extended(context, &camel_case(field.name)), 1);
-            let of = if field.required { of } else { self.uses("NotRequired", &format!("NotRequired[{of}]")) };
+            let of =
+                if field.required { of } else { self.uses("NotRequired", &format!("NotRequired[{of}]")) };
             fields.push((field, of, self.taken_reasons()));
         }
         let rest = match &object.rest {
@@ -340,20 +309,4 @@ fn is_class(object: &Object<'_>) -> bool {
         return matches!(object.rest, Rest::Nothing);
     }
     object.fields.iter().all(|field| is_field(field.name))
-}
-
-fn literal(value: &Value) -> Result<String, &'static str> {
-    match value {
-        Value::Null => Ok("None".to_owned()),
-        Value::Bool(value) => Ok(if *value { "True" } else { "False" }.to_owned()),
-        Value::String(value) => Ok(text::quoted(value)),
-        Value::Number(number) => match number.as_f64() {
-            // All digits of a whole number, as Python writes it.
-            Some(value) if number.is_f64() && value.fract() == 0.0 => Ok(format!("{:.0}", value + 0.0)),
-            _ if number.is_f64() => Err("float"),
-            _ => Ok(number.to_string()),
-        },
-        Value::Array(_) => Err("list[Any]"),
-        Value::Object(_) => Err("dict[str, Any]"),
-    }
 }

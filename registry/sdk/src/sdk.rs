@@ -8,21 +8,18 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use serde_json::Value;
-
 use crate::catalogue::{self, Described, Found};
 use crate::example;
 use crate::language::Language;
 use crate::signature::{ContentKey, KeyHasher, ToolSignature};
-use crate::text;
 use crate::{RUN_CODE, python, typescript};
 
 /// How an SDK is to be shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SdkOptions {
     /// The size of the text, in tokens as [`BYTES_PER_TOKEN`] estimates them, up to which all declarations are in it.
-    /// A larger set is shown as a catalogue, shortened until it fits; even a budget of 0 leaves the instructions. None
-    /// means that all declarations are always shown.
+    /// A larger set is shown as a catalogue, shortened until it fits; even a budget of 0 leaves the instructions, and
+    /// declarations that are shorter than any catalogue are shown anyway. None means that all are always shown.
     pub token_budget: Option<usize>,
 }
 
@@ -171,9 +168,9 @@ impl Sdk {
             Language::TypeScript => typescript::section::described(
                 places.iter().map(named).map(|(tool, names)| (tool.typescript(), names)),
             ),
-            Language::Python => {
-                python::section::described(places.iter().map(named).map(|(tool, names)| (tool.python(), names)))
-            }
+            Language::Python => python::section::described(
+                places.iter().map(named).map(|(tool, names)| (tool.python(), names)),
+            ),
         };
         Described { declarations, unknown }
     }
@@ -183,7 +180,7 @@ impl Sdk {
     #[must_use]
     pub fn example(&self, name: &str, language: Language) -> Option<String> {
         let tool = &self.tools[self.place(name)?].signature;
-        Some(call(name, &example::arguments(tool)?, language))
+        example::program(tool, language)
     }
 
     fn signatures(&self) -> Vec<&ToolSignature> {
@@ -206,7 +203,9 @@ impl Sdk {
         let example = self.first_example(Language::TypeScript);
         let tools = self.tools.iter().map(|tool| tool.typescript()).zip(names.iter().map(Vec::as_slice));
         let text = typescript::section::section(tools, example.as_deref());
-        self.within_budget(text, names, |catalogue| typescript::section::catalogued(catalogue, example.as_deref()))
+        self.within_budget(text, names, |catalogue| {
+            typescript::section::catalogued(catalogue, example.as_deref())
+        })
     }
 
     fn show_python(&self) -> Shown {
@@ -215,25 +214,31 @@ impl Sdk {
         let example = self.first_example(Language::Python);
         let tools = self.tools.iter().map(|tool| tool.python()).zip(names.iter().map(Vec::as_slice));
         let text = python::section::section(tools, example.as_deref());
-        self.within_budget(text, names, |catalogue| python::section::catalogued(catalogue, example.as_deref()))
+        self.within_budget(text, names, |catalogue| {
+            python::section::catalogued(catalogue, example.as_deref())
+        })
     }
 
     /// The first tool with a plain name and small arguments shows how a call is written.
     fn first_example(&self, language: Language) -> Option<String> {
         let is_plain = |tool: &&ToolSignature| python::is_method(tool.name());
         let few = self.signatures().into_iter().filter(is_plain).take(EXAMPLES_TRIED);
-        let examples = few.filter_map(|tool| Some(call(tool.name(), &example::arguments(tool)?, language)));
+        let examples = few.filter_map(|tool| example::program(tool, language));
         examples.into_iter().find(|example| example.len() <= EXAMPLE_BYTES_MAX)
     }
 
     fn within_budget(&self, text: String, names: Vec<Vec<String>>, around: impl Fn(&str) -> String) -> Shown {
-        match self.options.token_budget {
-            Some(budget) if estimated_tokens(&text) > budget => {
-                let room = (budget * BYTES_PER_TOKEN).saturating_sub(around("").len());
-                let text = around(&catalogue::shown(&self.signatures(), room));
-                Shown { text, is_catalogue: true, names }
-            }
-            _ => Shown { text, is_catalogue: false, names },
+        let budget = self.options.token_budget.unwrap_or(usize::MAX);
+        if estimated_tokens(&text) <= budget {
+            return Shown { text, is_catalogue: false, names };
+        }
+        let room = budget.saturating_mul(BYTES_PER_TOKEN).saturating_sub(around("").len());
+        let catalogue = around(&catalogue::shown(&self.signatures(), room));
+        // Of a few tools, the declarations are shorter than what it takes to find them.
+        if catalogue.len() < text.len() {
+            Shown { text: catalogue, is_catalogue: true, names }
+        } else {
+            Shown { text, is_catalogue: false, names }
         }
     }
 }
@@ -245,41 +250,10 @@ const EXAMPLE_BYTES_MAX: usize = 300;
 
 impl fmt::Debug for Sdk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sdk").field("key", &self.key).field("tools", &self.tools.len()).finish_non_exhaustive()
-    }
-}
-
-/// A program that calls a tool and returns what it gives.
-fn call(name: &str, arguments: &Value, language: Language) -> String {
-    let (is_plain, arguments) = match language {
-        Language::TypeScript => (typescript::is_bare(name), arguments_text(arguments, language)),
-        Language::Python => (python::is_method(name), arguments_text(arguments, language)),
-    };
-    let member = if is_plain { format!(".{name}") } else { format!("[{}]", text::quoted(name)) };
-    let end = if language == Language::TypeScript { ";" } else { "" };
-    format!("return await tools{member}({arguments}){end}")
-}
-
-/// A value as a literal of the language. Examples are not deep.
-fn arguments_text(value: &Value, language: Language) -> String {
-    let python = language == Language::Python;
-    match value {
-        Value::Null if python => "None".to_owned(),
-        Value::Bool(value) if python => if *value { "True" } else { "False" }.to_owned(),
-        Value::Array(items) => {
-            let items: Vec<_> = items.iter().map(|item| arguments_text(item, language)).collect();
-            format!("[{}]", items.join(", "))
-        }
-        Value::Object(members) if members.is_empty() => "{}".to_owned(),
-        Value::Object(members) => {
-            let key = |name: &str| if python { text::quoted(name) } else { typescript::property(name) };
-            let pairs = members.iter().map(|(name, value)| format!("{}: {}", key(name), arguments_text(value, language)));
-            let (open, close) = if python { ("{", "}") } else { ("{ ", " }") };
-            format!("{open}{}{close}", pairs.collect::<Vec<_>>().join(", "))
-        }
-        Value::String(value) => text::quoted(value),
-        Value::Number(number) => text::number(number),
-        _ => value.to_string(),
+        f.debug_struct("Sdk")
+            .field("key", &self.key)
+            .field("tools", &self.tools.len())
+            .finish_non_exhaustive()
     }
 }
 

@@ -73,7 +73,10 @@ impl ToolSignature {
 // By hand, since a derived one would recurse into schemas that may be very deep.
 impl fmt::Debug for ToolSignature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ToolSignature").field("name", &self.name).field("key", &self.key).finish_non_exhaustive()
+        f.debug_struct("ToolSignature")
+            .field("name", &self.name)
+            .field("key", &self.key)
+            .finish_non_exhaustive()
     }
 }
 

@@ -228,8 +228,11 @@ impl<'a> Writer<'a, '_> {
         self.node(value, indent);
         self.out.push_str(or);
         // A definition may not go through `Record` to itself, but through an index signature.
-        let (open, close) =
-            if has_slots(&self.out[start..]) { ("{ [key: string]: ", " }") } else { ("Record<string, ", ">") };
+        let (open, close) = if has_slots(&self.out[start..]) {
+            ("{ [key: string]: ", " }")
+        } else {
+            ("Record<string, ", ">")
+        };
         self.out.insert_str(start, open);
         self.out.push_str(close);
     }
@@ -272,7 +275,9 @@ fn literal(value: &serde_json::Value) -> String {
     use serde_json::Value;
     match value {
         Value::String(value) => text::quoted(value),
-        Value::Array(_) => text::compact(value, LITERAL_BYTES_MAX).unwrap_or_else(|| "JsonValue[]".to_owned()),
+        Value::Array(_) => {
+            text::compact(value, LITERAL_BYTES_MAX).unwrap_or_else(|| "JsonValue[]".to_owned())
+        }
         Value::Object(_) => {
             text::compact(value, LITERAL_BYTES_MAX).unwrap_or_else(|| "Record<string, JsonValue>".to_owned())
         }

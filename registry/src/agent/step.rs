@@ -206,7 +206,9 @@ impl Work for StepCalls {
         match &self.fault {
             None => pipeline::admit(&self.registry, &mut flight).await,
             // What cannot be written down is not done.
-            Some(error) => flight.state = FlightState::Final(CallResult::failed(ToolError::plain(error.to_string()))),
+            Some(error) => {
+                flight.state = FlightState::Final(CallResult::failed(ToolError::plain(error.to_string())))
+            }
         }
         (Open { call, seq }, flight)
     }
@@ -221,7 +223,7 @@ impl Work for StepCalls {
         self.unstarted.push(call);
     }
 
-    fn has_failed(&self) -> bool {
-        self.fault.is_some()
+    fn is_over(&self) -> bool {
+        self.fault.is_some() || self.signal.is_aborted()
     }
 }

@@ -82,7 +82,9 @@ impl<'a> Iterator for Pieces<'a> {
                 let (half, rest) = self.rest.split_at_checked(3)?;
                 self.rest = rest;
                 Some(Piece::Half(
-                    (u16::from(half[0] & 0x0f) << 12) | (u16::from(half[1] & 0x3f) << 6) | u16::from(half[2] & 0x3f),
+                    (u16::from(half[0] & 0x0f) << 12)
+                        | (u16::from(half[1] & 0x3f) << 6)
+                        | u16::from(half[2] & 0x3f),
                 ))
             }
         }

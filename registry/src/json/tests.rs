@@ -40,7 +40,21 @@ fn lossy_texts_are_refused_with_their_path() {
     refused("{\"x\":{\"a\":1,\"\\u0061\":2}}", "`value.x.a` occurs twice");
     let many: String = (0..20).map(|n| format!("\"k{n}\":0,")).collect();
     refused(&format!("{{{many}\"k7\":1}}"), "`value.k7` occurs twice");
-    for text in ["", "undefined", "NaN", "[1,]", "1 2", "{\"a\"}", "'a'", "\"\u{1}\"", "01", "1.", "\"\\u+041\"", "[}", "{]"] {
+    for text in [
+        "",
+        "undefined",
+        "NaN",
+        "[1,]",
+        "1 2",
+        "{\"a\"}",
+        "'a'",
+        "\"\u{1}\"",
+        "01",
+        "1.",
+        "\"\\u+041\"",
+        "[}",
+        "{]",
+    ] {
         refused(text, "is not JSON");
     }
 }

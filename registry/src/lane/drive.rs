@@ -30,10 +30,8 @@ pub(crate) trait Work: Send + Sync {
     /// Takes note of a call that will never start.
     fn abandon(&mut self, item: Self::Item);
 
-    /// Whether no further call may start, for reasons of its own.
-    fn has_failed(&self) -> bool {
-        false
-    }
+    /// Whether no further call may start, for reasons of its own. Once true, it stays true.
+    fn is_over(&self) -> bool;
 }
 
 struct Driver<'a, W: Work> {
@@ -76,7 +74,7 @@ pub(crate) async fn drive<W: Work>(
     loop {
         let more = driver.take_in(&mut inbox);
         let stopped = *stop.borrow() || stop.has_changed().is_err();
-        if stopped || driver.work.has_failed() {
+        if stopped || driver.work.is_over() {
             driver.abandon();
         }
         if driver.step().await {
@@ -131,7 +129,8 @@ impl<W: Work> Driver<'_, W> {
                 }
             }
             Step::Commit(ticket) => {
-                if let (Some(open), Some(flight)) = (self.open.remove(&ticket), self.settled.remove(&ticket)) {
+                if let (Some(open), Some(flight)) = (self.open.remove(&ticket), self.settled.remove(&ticket))
+                {
                     self.work.commit(open, flight).await;
                 }
             }
@@ -168,7 +167,8 @@ impl<W: Work> Driver<'_, W> {
             // The pipeline catches what bodies and hooks do; this is the registry's own fault, and one call's end.
             Err(error) => {
                 if let Some((ticket, call)) = self.tasks.remove(&error.id()) {
-                    let result = CallResult::failed(ToolError::plain(format!("tool call broke off: {error}")));
+                    let result =
+                        CallResult::failed(ToolError::plain(format!("tool call broke off: {error}")));
                     self.settle(ticket, Flight { call, tool: None, state: FlightState::Settled(result) });
                 }
             }

@@ -32,7 +32,8 @@ pub trait AroundLayer: Send + Sync {
 impl<L> AroundLayer for L
 where
     L: Layer<AroundService> + Send + Sync,
-    L::Service: Service<AroundRequest, Response = CallResult, Error = HookError> + Clone + Send + Sync + 'static,
+    L::Service:
+        Service<AroundRequest, Response = CallResult, Error = HookError> + Clone + Send + Sync + 'static,
     <L::Service as Service<AroundRequest>>::Future: Send + 'static,
 {
     fn wrap(&self, inner: AroundService) -> AroundService {

@@ -12,7 +12,8 @@ use crate::pipeline::{AroundRequest, Call};
 use crate::registry::Registry;
 use crate::store::Tool;
 use crate::tool::{
-    ArgumentCheck, Arguments, BodyError, CallContext, CallResult, CallSuccess, ErrorCode, ToolDefinition, ToolError,
+    ArgumentCheck, Arguments, BodyError, CallContext, CallResult, CallSuccess, ErrorCode, ToolDefinition,
+    ToolError,
 };
 
 /// How long a body has to end after its timeout, before its future is dropped.
@@ -82,9 +83,12 @@ async fn with_timeout(
 /// Holds a value against the tool's output contract and renders it.
 pub(super) fn checked(tool: &Tool, call: &Call, value: JsonText, concludes_turn: bool) -> CallResult {
     match try_checked(tool, call, &value) {
-        Ok((content, meta)) => {
-            CallResult { outcome: Ok(CallSuccess { value, concludes_turn }), content, meta, contexts: Vec::new() }
-        }
+        Ok((content, meta)) => CallResult {
+            outcome: Ok(CallSuccess { value, concludes_turn }),
+            content,
+            meta,
+            contexts: Vec::new(),
+        },
         Err(fault) => CallResult::failed(ToolError::coded(
             ErrorCode::InvalidToolOutput,
             format!("tool \"{}\" returned invalid output: {fault}", tool.name()),
@@ -103,7 +107,8 @@ fn try_checked(tool: &Tool, call: &Call, value: &JsonText) -> Result<Shown, Stri
     }
     let content = tool.definition.render(arguments, &tree)?;
     let project = tool.definition.output.meta.as_ref().filter(|_| call.parent().is_none());
-    let meta = project.map(|project| guarded(|| project(arguments, &tree).map_err(|fault| fault.0))).transpose()?;
+    let meta =
+        project.map(|project| guarded(|| project(arguments, &tree).map_err(|fault| fault.0))).transpose()?;
     if let Some(meta) = &meta {
         Json::parse(meta.as_str()).map_err(|lossy| format!("its presentation meta: {lossy}"))?;
     }

@@ -22,7 +22,11 @@ pub(crate) fn begin(registry: &Registry, request: CallRequest) -> Flight {
     let call = Arc::new(Call::new(request, arguments, surface));
     if let Some(lossy) = lossy {
         let error = format!("tool execution arguments must be losslessly JSON-serializable: {lossy}");
-        return Flight { call, tool: None, state: FlightState::Final(CallResult::failed(ToolError::plain(error))) };
+        return Flight {
+            call,
+            tool: None,
+            state: FlightState::Final(CallResult::failed(ToolError::plain(error))),
+        };
     }
     let tool = registry.resolve(&live, call.surface(), call.name());
     let aborted = call.signal().is_aborted();

@@ -106,7 +106,12 @@ pub trait PostExecute: Send + Sync {
     ///
     /// # Errors
     /// A failure is the call's failure.
-    async fn review(&self, call: &Call, result: &CallResult, current: PostVerdict) -> Result<PostVerdict, HookError>;
+    async fn review(
+        &self,
+        call: &Call,
+        result: &CallResult,
+        current: PostVerdict,
+    ) -> Result<PostVerdict, HookError>;
 }
 
 /// Is told what every call came to. It must not block; what it does wrong is logged and nothing else.

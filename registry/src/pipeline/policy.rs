@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use codemode_events::{ApprovalAnswered, ApprovalAsked, ApprovalOutcome as Logged, SessionLog};
+
+use crate::agent::{Agent, record};
 use crate::hook::{HookError, guarded_async};
 use crate::pipeline::{ApprovalOutcome, ApprovalRequest, Call, Decision, FlightState, Guard};
 use crate::policy::Effect;
@@ -17,7 +20,9 @@ pub(super) async fn decide(registry: &Registry, call: &Arc<Call>) -> Option<Flig
         _ = call.signal().aborted() => Some(FlightState::Final(CallResult::failed(ToolError::aborted(false)))),
     };
     match decided {
-        None if call.signal().is_aborted() => Some(FlightState::Final(CallResult::failed(ToolError::aborted(false)))),
+        None if call.signal().is_aborted() => {
+            Some(FlightState::Final(CallResult::failed(ToolError::aborted(false))))
+        }
         decided => decided,
     }
 }
@@ -53,9 +58,12 @@ async fn pre_execute(registry: &Registry, call: &Arc<Call>) -> Result<Decision, 
 
 fn by_rule(registry: &Registry, call: &Call) -> Decision {
     let policy = &call.surface().settings().policy;
-    let (Some(arguments), false) = (call.arguments(), policy.rules.is_empty()) else { return Decision::Allow };
+    let (Some(arguments), false) = (call.arguments(), policy.rules.is_empty()) else {
+        return Decision::Allow;
+    };
     let state = registry.snapshot();
-    let labels: Vec<&str> = state.layers_of(call.scope()).filter_map(|layer| layer.label.as_deref()).collect();
+    let labels: Vec<&str> =
+        state.layers_of(call.scope()).filter_map(|layer| layer.label.as_deref()).collect();
     let Some(rule) = policy.decide(call.name(), arguments, &labels) else { return Decision::Allow };
     match rule.effect {
         Effect::Allow => Decision::Allow,
@@ -71,13 +79,27 @@ fn by_rule(registry: &Registry, call: &Call) -> Decision {
 async fn ask(registry: &Registry, call: &Arc<Call>, reason: Option<String>) -> Option<String> {
     let name = call.name();
     let Some((_, service)) = registry.snapshot().approvals.clone() else {
-        return Some(reason.unwrap_or_else(|| format!("tool \"{name}\" requires approval (not yet supported)")));
+        return Some(
+            reason.unwrap_or_else(|| format!("tool \"{name}\" requires approval (not yet supported)")),
+        );
     };
     let Some(agent) = call.agent().cloned() else {
         return Some(format!("tool \"{name}\" requires approval but has no agent to route it through"));
     };
+    let asked = log_question(call, &agent, reason.as_deref()).await;
     let request = ApprovalRequest { call: Arc::clone(call), agent, reason };
-    match guarded_async(service.ask(request, call.signal())).await {
+    let answer = tokio::select! {
+        answer = guarded_async(service.ask(request, call.signal())) => Some(answer),
+        _ = call.signal().aborted() => None,
+    };
+    if let Some(log) = asked {
+        log_answer(call, &log, answer.as_ref()).await;
+    }
+    let Some(answer) = answer else {
+        // The abort is the call's outcome, and whoever waits for this notices it.
+        return std::future::pending().await;
+    };
+    match answer {
         Ok(ApprovalOutcome::AllowedOnce) => None,
         Ok(ApprovalOutcome::Rejected) => Some(format!("the user rejected tool \"{name}\"")),
         Ok(ApprovalOutcome::Cancelled) => Some(format!("approval of tool \"{name}\" was cancelled")),
@@ -89,6 +111,42 @@ async fn ask(registry: &Registry, call: &Arc<Call>, reason: Option<String>) -> O
         }
         Err(error) => Some(format!("approval of tool \"{name}\" failed: {error}")),
     }
+}
+
+/// Writes that somebody is asked. Gives the log that takes the answer; a question that it does not take is asked all the
+/// same, since the log is no party to it.
+async fn log_question(call: &Call, agent: &Agent, reason: Option<&str>) -> Option<SessionLog> {
+    let log = agent.log()?;
+    let question = ApprovalAsked {
+        approval_id: approval_id(call),
+        call_id: call.call_id().to_owned(),
+        name: call.name().to_string(),
+        arguments: record::json(call.arguments()?.text()),
+        reason: reason.map(str::to_owned),
+    };
+    match log.append(question).await {
+        Ok(_) => Some(log.clone()),
+        Err(error) => {
+            tracing::warn!(call = call.call_id(), %error, "a question for approval was not logged");
+            None
+        }
+    }
+}
+
+async fn log_answer(call: &Call, log: &SessionLog, answer: Option<&Result<ApprovalOutcome, HookError>>) {
+    let outcome = match answer {
+        Some(Ok(ApprovalOutcome::AllowedOnce)) => Logged::AllowedOnce,
+        Some(Ok(ApprovalOutcome::Rejected)) => Logged::Rejected,
+        Some(Ok(ApprovalOutcome::Cancelled)) | None => Logged::Cancelled,
+        Some(Ok(ApprovalOutcome::Unavailable | ApprovalOutcome::Unknown(_)) | Err(_)) => Logged::Unavailable,
+    };
+    if let Err(error) = log.append(ApprovalAnswered { approval_id: approval_id(call), outcome }).await {
+        tracing::warn!(call = call.call_id(), %error, "an answer on approval was not logged");
+    }
+}
+
+fn approval_id(call: &Call) -> String {
+    format!("{}:approval", call.call_id())
 }
 
 /// Goes through the guards as they are while it goes: one added by another still counts.
@@ -111,7 +169,12 @@ async fn guards(registry: &Registry, call: &Call) -> Option<String> {
 
 /// The guard after `last`. None once a scope has lost its last guard since `epoch`: those that came later are for the
 /// next call.
-fn next_guard(registry: &Registry, scope: ScopeId, epoch: Option<u64>, last: u64) -> Option<(u64, Arc<dyn Guard>)> {
+fn next_guard(
+    registry: &Registry,
+    scope: ScopeId,
+    epoch: Option<u64>,
+    last: u64,
+) -> Option<(u64, Arc<dyn Guard>)> {
     let state = registry.snapshot();
     let layer = state.layers.get(&scope)?;
     if Some(layer.guard_epoch) != epoch {

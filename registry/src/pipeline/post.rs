@@ -26,7 +26,11 @@ pub(super) async fn review(registry: &Registry, call: &Arc<Call>, result: CallRe
     reviewed
 }
 
-async fn waterfall(registry: &Registry, call: &Arc<Call>, result: &CallResult) -> Result<PostVerdict, HookError> {
+async fn waterfall(
+    registry: &Registry,
+    call: &Arc<Call>,
+    result: &CallResult,
+) -> Result<PostVerdict, HookError> {
     let mut verdict = PostVerdict::default();
     for hook in registry.snapshot().hooks(call.scope(), |layer| &layer.post) {
         verdict = guarded_async(hook.review(call, result, verdict)).await?;
@@ -36,9 +40,10 @@ async fn waterfall(registry: &Registry, call: &Arc<Call>, result: &CallResult) -
 
 fn apply(registry: &Registry, call: &Call, mut result: CallResult, verdict: PostVerdict) -> CallResult {
     match verdict.decision {
-        PostDecision::Block { feedback } => {
-            CallResult { contexts: verdict.contexts, ..CallResult::failed(ToolError::plain(feedback_text(&feedback))) }
-        }
+        PostDecision::Block { feedback } => CallResult {
+            contexts: verdict.contexts,
+            ..CallResult::failed(ToolError::plain(feedback_text(&feedback)))
+        },
         PostDecision::Accept { content, value } => {
             result.contexts.extend(verdict.contexts);
             match (content, value) {
@@ -55,7 +60,8 @@ fn apply(registry: &Registry, call: &Call, mut result: CallResult, verdict: Post
 
 fn replaced(registry: &Registry, call: &Call, result: CallResult, value: JsonText) -> CallResult {
     if result.is_error() {
-        return result.into_failed(ToolError::plain("post-execute policy cannot replace the value of a failed call"));
+        return result
+            .into_failed(ToolError::plain("post-execute policy cannot replace the value of a failed call"));
     }
     let live = registry.surface(call.scope());
     match registry.resolve(&live, call.surface(), call.name()) {

@@ -7,7 +7,12 @@ use crate::store::Tool;
 use crate::tool::CallResult;
 
 /// Finalizes the result and tells the observers. Nothing changes it afterwards.
-pub(super) async fn publish(registry: &Registry, call: &Call, tool: Option<&Tool>, result: CallResult) -> CallResult {
+pub(super) async fn publish(
+    registry: &Registry,
+    call: &Call,
+    tool: Option<&Tool>,
+    result: CallResult,
+) -> CallResult {
     let result = finalized(call, tool, result).await;
     for observer in registry.snapshot().hooks(call.scope(), |layer| &layer.observers) {
         let watched = guarded(|| {

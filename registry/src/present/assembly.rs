@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use codemode_events::Json;
 use codemode_sdk::UnknownLanguage;
 use serde::Serialize;
 use serde::ser::SerializeStruct;
@@ -129,6 +130,15 @@ impl Assembly {
     pub fn system(&self) -> String {
         let texts = self.sections.iter().map(|section| &*section.text).filter(|text| !text.is_empty());
         texts.collect::<Vec<_>>().join("\n\n")
+    }
+
+    /// System prompt and tool list as a request's header in the session log has them; what is empty is left out.
+    #[must_use]
+    pub fn header(&self) -> (Option<String>, Option<Vec<Json>>) {
+        let system = Some(self.system()).filter(|text| !text.is_empty());
+        // A listing is text, text and JSON: it has a JSON form.
+        let tools: Vec<Json> = self.tools.iter().filter_map(|listing| Json::of(listing).ok()).collect();
+        (system, Some(tools).filter(|tools| !tools.is_empty()))
     }
 }
 

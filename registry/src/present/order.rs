@@ -45,13 +45,17 @@ impl ToolOrder {
 }
 
 /// Orders a list: fixed places first and last, the rest lexicographic between them. Equal names keep their order.
-pub(crate) fn ordered(mut listings: Vec<Listing>, order: Option<&ToolOrder>) -> Result<Vec<Listing>, AssemblyError> {
+pub(crate) fn ordered(
+    mut listings: Vec<Listing>,
+    order: Option<&ToolOrder>,
+) -> Result<Vec<Listing>, AssemblyError> {
     if listings.iter().any(|listing| &*listing.name == REST_MARKER) {
         return Err(AssemblyError::NamedLikeMarker);
     }
     listings.sort_by(|a, b| a.name.cmp(&b.name));
     let Some(order) = order else { return Ok(listings) };
-    let has = |name: &&String| listings.binary_search_by(|listing| (*listing.name).cmp(name.as_str())).is_ok();
+    let has =
+        |name: &&String| listings.binary_search_by(|listing| (*listing.name).cmp(name.as_str())).is_ok();
     let unknown: Vec<&String> = order.before.iter().chain(&order.after).filter(|name| !has(name)).collect();
     if !unknown.is_empty() {
         let known: Vec<&str> = listings.iter().map(|listing| &*listing.name).collect();

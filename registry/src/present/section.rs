@@ -38,7 +38,11 @@ impl Section {
 
 impl fmt::Debug for Section {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Section").field("name", &self.name).field("order", &self.order).finish_non_exhaustive()
+        formatter
+            .debug_struct("Section")
+            .field("name", &self.name)
+            .field("order", &self.order)
+            .finish_non_exhaustive()
     }
 }
 

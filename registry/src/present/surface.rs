@@ -22,6 +22,7 @@ pub struct Surface {
     has_runtime: bool,
     language: Result<Language, UnknownLanguage>,
     transport: Option<Arc<Tool>>,
+    scope_is_gone: bool,
     sdks: Arc<SdkCache>,
     sdk: OnceLock<Arc<Sdk>>,
     sdk_text: OnceLock<Arc<str>>,
@@ -41,6 +42,7 @@ impl Surface {
             mode,
             settings: Arc::clone(&state.settings),
             tools: visible_tools(state, scope),
+            scope_is_gone: !state.layers.contains_key(&scope),
             has_runtime: state.runtime.is_some(),
             language,
             transport,
@@ -95,6 +97,10 @@ impl Surface {
         self.transport.as_ref()
     }
 
+    pub(crate) const fn scope_is_gone(&self) -> bool {
+        self.scope_is_gone
+    }
+
     pub(crate) const fn has_runtime(&self) -> bool {
         self.has_runtime
     }
@@ -111,7 +117,8 @@ impl Surface {
     #[must_use]
     pub fn sdk(&self) -> &Arc<Sdk> {
         self.sdk.get_or_init(|| {
-            let signatures: Vec<ToolSignature> = self.tools.values().map(|tool| tool.signature().clone()).collect();
+            let signatures: Vec<ToolSignature> =
+                self.tools.values().map(|tool| tool.signature().clone()).collect();
             let options = SdkOptions { token_budget: self.settings.sdk_token_budget };
             self.sdks.get(&signatures, options)
         })

@@ -7,10 +7,11 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use codemode_client::{AbortSignal, BindingError, CallContext, JsonText, Namespace, RunEvent, RunObserver};
+use codemode_client::{BindingError, CallContext, JsonText, Namespace, RunEvent, RunObserver};
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 
+use crate::signal::Signal;
 use crate::tool::Arguments;
 
 /// The program's global, and the class of the errors that failing calls reject with.
@@ -42,8 +43,8 @@ struct Seat {
 #[derive(Debug)]
 pub(super) struct Gate {
     state: Mutex<GateState>,
-    /// Fires when the run is over.
-    run: AbortSignal,
+    /// Fires when the run is over or its outer call aborted.
+    over: Signal,
 }
 
 #[derive(Debug)]
@@ -55,9 +56,9 @@ struct GateState {
 }
 
 impl Gate {
-    pub(super) fn new(run: AbortSignal, lane: mpsc::UnboundedSender<Submission>) -> Arc<Self> {
+    pub(super) fn new(over: Signal, lane: mpsc::UnboundedSender<Submission>) -> Arc<Self> {
         let state = GateState { seats: VecDeque::new(), submitted: 0, lane: Some(lane) };
-        Arc::new(Self { state: Mutex::new(state), run })
+        Arc::new(Self { state: Mutex::new(state), over })
     }
 
     /// The namespace of these tools.
@@ -78,13 +79,17 @@ impl Gate {
 
     /// What a call is told when the run is over.
     pub(super) fn over(&self, name: &str, what: &str) -> String {
-        let reason = self.run.reason().unwrap_or("run_code settled");
+        let reason = self.over.reason().unwrap_or("run_code settled");
         format!("run_code run is over ({reason}); {name} {what}")
     }
 
-    async fn carry_out(self: Arc<Self>, arguments: JsonText, call: CallContext) -> Result<JsonText, BindingError> {
+    async fn carry_out(
+        self: Arc<Self>,
+        arguments: JsonText,
+        call: CallContext,
+    ) -> Result<JsonText, BindingError> {
         let name = Arc::clone(&call.name);
-        if self.run.reason().is_some() {
+        if self.over.is_aborted() {
             self.leave(call.call_id);
             return Err(BindingError::new(self.over(&name, "not dispatched")));
         }
@@ -137,6 +142,9 @@ impl GateState {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
 
 impl RunObserver for Gate {
     fn on_event(&self, event: RunEvent<'_>) {

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use codemode_client::AbortSignal;
 use codemode_events::CodeDispatchStart;
 use tokio::sync::oneshot;
 
@@ -12,6 +11,7 @@ use crate::registry::Registry;
 use crate::run_code::IMAGE_SOURCE;
 use crate::run_code::bindings::{Gate, Reply, Submission};
 use crate::run_code::log_writer::LogWriter;
+use crate::signal::Signal;
 use crate::tool::{CallContext, CallResult, Content, ContextMessage, ToolError};
 
 /// The calls of one program.
@@ -19,8 +19,8 @@ pub(super) struct ProgramCalls {
     pub(super) registry: Registry,
     /// Of the outer call.
     pub(super) outer: CallContext,
-    /// Ends the calls.
-    pub(super) run: AbortSignal,
+    /// Ends the calls: the run's end or the outer call's abort.
+    pub(super) over: Signal,
     pub(super) gate: Arc<Gate>,
     /// Absent where nobody keeps a log.
     pub(super) log: Option<LogWriter>,
@@ -45,7 +45,7 @@ impl ProgramCalls {
         request.root_call_id = Some(outer.root_call_id().to_owned());
         request.agent = outer.agent().cloned();
         request.parent = Some(outer.token().clone());
-        request.signal = self.run.clone().into();
+        request.signal = self.over.clone();
         request.surface = Some(Arc::clone(outer.surface()));
         request
     }
@@ -64,7 +64,7 @@ impl ProgramCalls {
     }
 
     fn reply_of(&self, name: &str, result: &CallResult) -> Reply {
-        if self.run.reason().is_some() {
+        if self.over.is_aborted() {
             return Err(self.gate.over(name, "result discarded"));
         }
         match &result.outcome {
@@ -120,5 +120,9 @@ impl Work for ProgramCalls {
 
     fn abandon(&mut self, submission: Submission) {
         let _ = submission.reply.send(Err(self.gate.over(&submission.name, "tool call abandoned")));
+    }
+
+    fn is_over(&self) -> bool {
+        self.over.is_aborted()
     }
 }

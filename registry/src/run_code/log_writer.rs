@@ -35,7 +35,11 @@ impl LogWriter {
     }
 
     /// Writes that a call starts. Once this returns, the event has its place; it need not be durable yet.
-    pub(super) async fn start(&self, request: &CallRequest, parent: &str) -> Result<CodeDispatchStart, String> {
+    pub(super) async fn start(
+        &self,
+        request: &CallRequest,
+        parent: &str,
+    ) -> Result<CodeDispatchStart, String> {
         let start = CodeDispatchStart {
             root_call_id: request.root_call_id.clone().unwrap_or_default(),
             parent_call_id: parent.to_owned(),

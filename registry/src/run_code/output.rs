@@ -40,7 +40,8 @@ pub(super) fn of_outcome(outcome: Outcome) -> Result<JsonText, ToolError> {
         text.push_str(value.as_str());
     }
     text.push('}');
-    JsonText::parse(text).map_err(|error| ToolError::plain(format!("the runtime gave a broken value: {error}")))
+    JsonText::parse(text)
+        .map_err(|error| ToolError::plain(format!("the runtime gave a broken value: {error}")))
 }
 
 /// What a runtime that gives no outcome is told of.

@@ -10,10 +10,11 @@ use crate::hook::{HookError, guarded_async};
 use crate::lane;
 use crate::registry::Registry;
 use crate::run_code::bindings::Gate;
-use crate::run_code::catalogue;
 use crate::run_code::calls::ProgramCalls;
+use crate::run_code::catalogue;
 use crate::run_code::log_writer::LogWriter;
 use crate::run_code::output;
+use crate::signal::Signal;
 use crate::tool::{BodyError, CallContext, ToolError};
 
 /// Why calls end that a program left behind.
@@ -58,7 +59,8 @@ async fn to_rest(
     let running_max = outer.call().surface().settings().max_parallel_sub_calls;
     let (lane, inbox) = mpsc::unbounded_channel();
     let (stop, stopped) = watch::channel(false);
-    let gate = Gate::new(abort.clone(), lane);
+    let over = Signal::from(abort.clone()).fused_with(outer.signal());
+    let gate = Gate::new(over.clone(), lane);
     let surface = Arc::clone(outer.call().surface());
     let mut request = RunRequest::new(program).with_namespace(gate.namespace(surface.names()));
     request.namespaces.extend(catalogue::namespace(&surface));
@@ -66,7 +68,7 @@ async fn to_rest(
     let mut calls = ProgramCalls {
         registry: registry.clone(),
         outer: outer.clone(),
-        run: abort.clone(),
+        over,
         gate: Arc::clone(&gate),
         log: session.map(|log| LogWriter::new(registry.clone(), log, running_max)),
     };
@@ -78,7 +80,8 @@ async fn to_rest(
         let _ = stop.send(true);
         outcome
     };
-    let (outcome, ()) = tokio::join!(program, lane::drive(&registry, &mut calls, running_max, inbox, stopped));
+    let (outcome, ()) =
+        tokio::join!(program, lane::drive(&registry, &mut calls, running_max, inbox, stopped));
     if let Some(log) = calls.log.take() {
         log.finish().await;
     }

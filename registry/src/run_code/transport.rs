@@ -20,8 +20,9 @@ pub(crate) fn transport(language: Option<Language>, registry: WeakRegistry) -> A
     let flavor = flavor(language.unwrap_or(Language::TypeScript));
     let parameters = schema(&flavor.parameters().to_string());
     let output = OutputContract::new(schema(output::SCHEMA)).rendered_by(|_, value| output::render(value));
-    let definition = ToolDefinition::new(RUN_CODE, flavor.tool, parameters, output, Arc::new(RunCode { registry }))
-        .with_presenter(Arc::new(card));
+    let definition =
+        ToolDefinition::new(RUN_CODE, flavor.tool, parameters, output, Arc::new(RunCode { registry }))
+            .with_presenter(Arc::new(card));
     Arc::new(Tool::new(0, definition))
 }
 

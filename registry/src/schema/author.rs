@@ -16,8 +16,18 @@ pub struct AuthorFault {
 
 /// Keys that a node of the shorthand may have.
 const KEYS: [&str; 12] = [
-    "type", "oneOf", "properties", "additionalProperties", "items", "enum", "const", "description", "title", "default",
-    "examples", "required",
+    "type",
+    "oneOf",
+    "properties",
+    "additionalProperties",
+    "items",
+    "enum",
+    "const",
+    "description",
+    "title",
+    "default",
+    "examples",
+    "required",
 ];
 
 /// Compiles a map of parameters. The root stays open: models may send more than was asked for.
@@ -136,7 +146,10 @@ impl Author {
         if branches.len() < 2 {
             self.report(path, "has a `oneOf` of fewer than two branches");
         }
-        let compiled = branches.iter().enumerate().map(|(at, branch)| self.child(branch, &format!("{path}.oneOf[{at}]")));
+        let compiled = branches
+            .iter()
+            .enumerate()
+            .map(|(at, branch)| self.child(branch, &format!("{path}.oneOf[{at}]")));
         format!("[{}]", compiled.collect::<Vec<_>>().join(","))
     }
 }

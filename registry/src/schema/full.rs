@@ -9,13 +9,30 @@ use serde_json::{Map, Number, Value};
 use crate::json::Json;
 use crate::schema::path::Path;
 
-/// Levels of nesting of a schema that is still compiled, and of a value that is still validated.
-const SCHEMA_DEPTH_MAX: usize = 4_000;
-const VALUE_DEPTH_MAX: usize = 20_000;
-/// The library recurses: stack for what is not deep, and for each level, bytes.
-const STACK_BASE: usize = 1024 * 1024;
+/// Levels of nesting of a schema that is still compiled: the library takes time cubic in it.
+const SCHEMA_DEPTH_MAX: usize = 256;
+/// The library recurses: stack for what is not deep, for each level of a schema to be compiled, and for each level of a
+/// value with each schema that can be applied to it, bytes. Twice what the development profile was seen to take.
+const STACK_BASE: usize = 256 * 1024;
 const STACK_SCHEMA_LEVEL: usize = 16 * 1024;
-const STACK_VALUE_LEVEL: usize = 4 * 1024;
+const STACK_VALUE_LEVEL: usize = 8 * 1024;
+/// The most stack that a validation may need. It is mapped for as long as that takes, and touched as far as it is used.
+const STACK_MAX: usize = 512 * 1024 * 1024;
+/// Keywords that apply another schema to the same value. The library notices when it comes to the same schema again, so
+/// it is never deeper at one value than there are schemas with such keywords.
+const IN_PLACE: [&str; 11] = [
+    "$ref",
+    "$dynamicRef",
+    "$recursiveRef",
+    "allOf",
+    "anyOf",
+    "oneOf",
+    "not",
+    "if",
+    "dependentSchemas",
+    "dependencies",
+    "extends",
+];
 /// Violations that are told of one value; a union of hundreds of branches would fill a page.
 const VIOLATIONS_MAX: usize = 20;
 /// Where the schema is said to be; nothing is there.
@@ -25,6 +42,8 @@ const SCHEMA_URL: &str = "schema:///tool.json";
 pub(super) struct Compiled {
     schemas: Schemas,
     root: SchemaIndex,
+    /// How many schemas can at most be applied to one value, one inside the other.
+    schemas_per_value: usize,
 }
 
 /// Refuses to load: a reference to elsewhere makes a schema that does not compile.
@@ -40,16 +59,20 @@ impl UrlLoader for NoLoader {
 pub(super) fn compile(schema: &Json) -> Result<Compiled, String> {
     let depth = schema.depth();
     if depth > SCHEMA_DEPTH_MAX {
-        return Err(format!("not validated: it is nested {depth} levels deep, at most {SCHEMA_DEPTH_MAX} can be"));
+        return Err(format!(
+            "not validated: it is nested {depth} levels deep, at most {SCHEMA_DEPTH_MAX} can be"
+        ));
     }
-    let compiled = stacker::grow(STACK_BASE + depth * STACK_SCHEMA_LEVEL, || {
+    let schemas_per_value = 1 + in_place(schema);
+    let stack = STACK_BASE + depth * STACK_SCHEMA_LEVEL;
+    let compiled = stacker::maybe_grow(stack, stack, || {
         crate::hook::guarded(|| {
             let mut compiler = Compiler::new();
             compiler.use_loader(Box::new(NoLoader));
             let mut schemas = Schemas::new();
             compiler.add_resource(SCHEMA_URL, to_serde(schema)).map_err(|error| error.to_string())?;
             let root = compiler.compile(SCHEMA_URL, &mut schemas).map_err(|error| error.to_string())?;
-            Ok(Compiled { schemas, root })
+            Ok(Compiled { schemas, root, schemas_per_value })
         })
     });
     compiled.map_err(|reason| format!("not validated: it does not compile: {reason}"))
@@ -59,17 +82,43 @@ impl Compiled {
     /// Everything that is wrong with a value.
     pub(super) fn violations(&self, value: &Json, root: &Path) -> Vec<String> {
         let depth = value.depth();
-        if depth > VALUE_DEPTH_MAX {
-            return vec![format!("{} is nested {depth} levels deep, at most {VALUE_DEPTH_MAX} can be validated", root.quoted())];
+        let steps = (depth + 1).saturating_mul(self.schemas_per_value);
+        let stack = steps.saturating_mul(STACK_VALUE_LEVEL).saturating_add(STACK_BASE);
+        if stack > STACK_MAX {
+            return vec![format!(
+                "{} is nested {depth} levels deep, too deep to be validated",
+                root.quoted()
+            )];
         }
-        stacker::grow(STACK_BASE + depth * STACK_VALUE_LEVEL, || {
+        stacker::maybe_grow(stack, stack, || {
             let value = to_serde(value);
             let checked = crate::hook::guarded(|| {
-                Ok(self.schemas.validate(&value, self.root).map_err(|error| leaves(&error, root)).err().unwrap_or_default())
+                Ok(self
+                    .schemas
+                    .validate(&value, self.root)
+                    .map_err(|error| leaves(&error, root))
+                    .err()
+                    .unwrap_or_default())
             });
             checked.unwrap_or_else(|panic| vec![format!("{} could not be validated: {panic}", root.quoted())])
         })
     }
+}
+
+/// How many objects of a schema have keywords that apply another schema to the same value.
+fn in_place(schema: &Json) -> usize {
+    let (mut count, mut open) = (0, vec![schema]);
+    while let Some(node) = open.pop() {
+        match node {
+            Json::Array(items) => open.extend(items),
+            Json::Object(object) => {
+                count += usize::from(IN_PLACE.iter().any(|keyword| object.get(keyword).is_some()));
+                open.extend(object.iter().map(|(_, value)| value));
+            }
+            _ => {}
+        }
+    }
+    count
 }
 
 /// The violations at the ends of a tree of violations.
@@ -129,7 +178,8 @@ pub(crate) fn to_serde(value: &Json) -> Value {
                 Value::Array(Vec::new())
             }
             Json::Object(object) => {
-                let mut members = object.iter().map(|(name, value)| (name.to_text_lossy().into_owned(), value));
+                let mut members =
+                    object.iter().map(|(name, value)| (name.to_text_lossy().into_owned(), value));
                 if let Some((name, first)) = members.next() {
                     open.push(Open::Object(Box::new(members), Map::new(), name));
                     next = first;
@@ -166,6 +216,7 @@ pub(crate) fn to_serde(value: &Json) -> Value {
 }
 
 fn number_to_serde(text: &str, value: f64) -> Value {
-    let integer = text.parse::<i64>().map(Number::from).or_else(|_| text.parse::<u64>().map(Number::from)).ok();
+    let integer =
+        text.parse::<i64>().map(Number::from).or_else(|_| text.parse::<u64>().map(Number::from)).ok();
     integer.or_else(|| Number::from_f64(value)).map_or(Value::Null, Value::Number)
 }

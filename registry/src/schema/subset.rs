@@ -61,7 +61,9 @@ impl Subset {
                 ("properties", Some("object")) => self.properties(value),
                 ("required", Some("object")) => self.required(schema, value),
                 ("additionalProperties", Some("object")) if matches!(value, Json::Bool(_)) => {}
-                ("additionalProperties", Some("object")) => self.report("additionalProperties must be a boolean"),
+                ("additionalProperties", Some("object")) => {
+                    self.report("additionalProperties must be a boolean")
+                }
                 ("items", Some("array")) => self.below("items", value),
                 ("properties" | "required" | "additionalProperties" | "items", _) => {
                     self.report(format!("keyword \"{name}\" does not belong to this type"));
@@ -79,7 +81,8 @@ impl Subset {
 
     fn kind(&mut self, schema: &Object) -> Option<&'static str> {
         let Some(kind) = schema.get("type") else {
-            let constrained = schema.iter().any(|(name, _)| name.as_str().is_none_or(|name| !ANNOTATIONS.contains(&name)));
+            let constrained =
+                schema.iter().any(|(name, _)| name.as_str().is_none_or(|name| !ANNOTATIONS.contains(&name)));
             // Without anything it is the schema that every value fits.
             if constrained {
                 self.report("has no \"type\"");

@@ -1,5 +1,6 @@
 //! What is registered in one scope.
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -9,6 +10,9 @@ use crate::store::{Restriction, ScopeId, Slot, Tool};
 
 /// Registered things of one kind, in order, each with its registration's id.
 pub(crate) type Registered<T> = Vec<(u64, Arc<T>)>;
+
+/// What was taken out of a layer, to be dropped where no lock is held.
+pub(crate) type Removed = Option<Box<dyn Any + Send>>;
 
 /// One scope's own registrations.
 #[derive(Clone, Default)]
@@ -32,32 +36,36 @@ pub(crate) struct Layer {
 }
 
 impl Layer {
-    /// Takes one registration out.
-    pub(crate) fn remove(&mut self, slot: &Slot, id: u64) {
-        fn without<T: ?Sized>(registered: &mut Registered<T>, id: u64) {
-            registered.retain(|(own, _)| *own != id);
+    /// Takes one registration out and gives it back: whatever its drop does must not happen under the store's lock.
+    pub(crate) fn remove(&mut self, slot: &Slot, id: u64) -> Removed {
+        fn without<T: ?Sized + Send + Sync + 'static>(registered: &mut Registered<T>, id: u64) -> Removed {
+            let at = registered.iter().position(|(own, _)| *own == id)?;
+            Some(Box::new(registered.remove(at).1))
         }
         match slot {
             Slot::Tool(name) => {
-                if self.tools.get(name).is_some_and(|tool| tool.id == id) {
-                    self.tools.remove(name);
-                }
+                let own = self.tools.get(name).is_some_and(|tool| tool.id == id);
+                own.then(|| self.tools.remove(name)).map(|tool| Box::new(tool) as _)
             }
             Slot::Restriction => without(&mut self.restrictions, id),
-            Slot::Mode => self.mode = self.mode.take().filter(|(own, _)| *own != id),
+            Slot::Mode => {
+                self.mode = self.mode.take().filter(|(own, _)| *own != id);
+                None
+            }
             Slot::Section => without(&mut self.sections, id),
             Slot::Provider => without(&mut self.providers, id),
             Slot::Pre => without(&mut self.pre, id),
             Slot::Guard => {
-                without(&mut self.guards, id);
+                let removed = without(&mut self.guards, id);
                 self.guard_epoch += u64::from(self.guards.is_empty());
+                removed
             }
             Slot::Around => without(&mut self.around, id),
             Slot::Post => without(&mut self.post, id),
             Slot::Observer => without(&mut self.observers, id),
             Slot::DispatchLog => without(&mut self.dispatch_log, id),
             Slot::Assembly => without(&mut self.assembly, id),
-            Slot::Runtime | Slot::Approvals | Slot::Listener => {}
+            Slot::Runtime | Slot::Approvals | Slot::Listener => None,
         }
     }
 }

@@ -66,20 +66,12 @@ impl Drop for Registration {
         let id = self.id;
         match &self.slot {
             Slot::Listener => store.remove_listener(id),
-            Slot::Runtime => discard(store.write(|state| {
-                state.runtime = state.runtime.take().filter(|(own, _)| *own != id);
-                Ok::<(), std::convert::Infallible>(())
-            })),
-            Slot::Approvals => discard(store.write(|state| {
-                state.approvals = state.approvals.take().filter(|(own, _)| *own != id);
-                Ok::<(), std::convert::Infallible>(())
-            })),
+            // What is taken out is dropped here, after the lock is free again.
+            Slot::Runtime => drop(store.change(|state| state.runtime.take_if(|(own, _)| *own == id))),
+            Slot::Approvals => drop(store.change(|state| state.approvals.take_if(|(own, _)| *own == id))),
             slot => {
                 // A scope that is gone took its registrations with it.
-                let _ = store.write_layer(self.scope, |layer| {
-                    layer.remove(slot, id);
-                    Ok(())
-                });
+                drop(store.write_layer(self.scope, |layer| Ok(layer.remove(slot, id))));
                 if let Slot::Tool(name) = slot
                     && let Err(fault) = store.notify(self.scope, name)
                 {
@@ -88,10 +80,6 @@ impl Drop for Registration {
             }
         }
     }
-}
-
-fn discard(done: Result<(), std::convert::Infallible>) {
-    let Ok(()) = done;
 }
 
 /// Holds a scope; dropping it removes the scope, those below it, and everything registered in them.

@@ -5,12 +5,19 @@ use std::sync::Arc;
 
 use crate::store::{ScopeId, State, Tool};
 
-/// The tools that `scope` sees, by name: what it inherits, less what is filtered on the way, and its own.
+/// The tools that `scope` sees, by name: what it inherits, less what is filtered on the way, and its own. None, if the
+/// scope is gone.
 pub(crate) fn visible_tools(state: &State, scope: ScopeId) -> BTreeMap<Arc<str>, Arc<Tool>> {
     let mut visible = BTreeMap::new();
+    // Of a scope that is gone nobody knows any more what was hidden from it.
+    if !state.layers.contains_key(&scope) {
+        return visible;
+    }
     for layer in state.layers_of(scope) {
         if !layer.restrictions.is_empty() {
-            visible.retain(|name: &Arc<str>, _| layer.restrictions.iter().all(|(_, filter)| filter.admits(name)));
+            visible.retain(|name: &Arc<str>, _| {
+                layer.restrictions.iter().all(|(_, filter)| filter.admits(name))
+            });
         }
         visible.extend(layer.tools.iter().map(|(name, tool)| (Arc::clone(name), Arc::clone(tool))));
     }

@@ -40,7 +40,10 @@ impl BodyError {
     /// Arguments that the body itself found wrong.
     #[must_use]
     pub fn invalid_args(violations: &[String]) -> Self {
-        Self(ToolError::coded(ErrorCode::InvalidArgs, format!("invalid arguments: {}", violations.join("; "))))
+        Self(ToolError::coded(
+            ErrorCode::InvalidArgs,
+            format!("invalid arguments: {}", violations.join("; ")),
+        ))
     }
 }
 

@@ -205,14 +205,16 @@ impl ToolDefinition {
     /// Whether a call with these arguments may overlap with others. Whatever is not a plain yes is a no.
     pub(crate) fn is_parallel(&self, arguments: &Arguments) -> bool {
         let valid = |arguments: &Arguments| {
-            self.argument_check == ArgumentCheck::Raw || self.parameters.violations_of_arguments(arguments.value()).is_empty()
+            self.argument_check == ArgumentCheck::Raw
+                || self.parameters.violations_of_arguments(arguments.value()).is_empty()
         };
         match &self.concurrency {
             Concurrency::Exclusive => false,
             Concurrency::Safe => valid(arguments),
             Concurrency::When(classify) => {
                 valid(arguments)
-                    && std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| classify(arguments))).unwrap_or(false)
+                    && std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| classify(arguments)))
+                        .unwrap_or(false)
             }
         }
     }

@@ -154,6 +154,7 @@ fn failed(step: &'static str, path: &Path) -> impl Fn(rusqlite::Error) -> StoreE
     move |error| match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => StoreError::Full(error.to_string()),
         Some(ErrorCode::NotADatabase) => StoreError::Foreign(path.clone()),
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Busy(path.clone()),
         Some(ErrorCode::ReadOnly) => StoreError::ReadOnly(path.clone()),
         _ => StoreError::Failed { step, message: error.to_string() },
     }

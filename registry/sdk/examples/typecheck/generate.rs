@@ -5,8 +5,30 @@ use serde_json::{Map, Value, json};
 
 const DEPTH_MAX: u32 = 5;
 const NAMES: [&str; 24] = [
-    "id", "name", "kind", "type", "list", "not[labels]", "a-b", "constructor", "toString", "class", "from", "größe", "名前",
-    "new\nline", "__x", "self", "str", "Any", "0", "", "*/", "\"\"\"", "str_", "value",
+    "id",
+    "name",
+    "kind",
+    "type",
+    "list",
+    "not[labels]",
+    "a-b",
+    "constructor",
+    "toString",
+    "class",
+    "from",
+    "größe",
+    "名前",
+    "new\nline",
+    "__x",
+    "self",
+    "str",
+    "Any",
+    "0",
+    "",
+    "*/",
+    "\"\"\"",
+    "str_",
+    "value",
 ];
 const DEFS: [&str; 5] = ["Node", "a/b", "m~n", "sp ace", "List"];
 
@@ -22,9 +44,38 @@ pub(crate) fn tools(seed: u64, count: usize) -> Vec<ToolSignature> {
             };
             let parameters = random.document(true);
             let output = random.document(false);
-            ToolSignature::new(&name, random.of(&["Does a thing.", "*/ ends ``` \"\"\" it \\", ""]), parameters, output)
+            ToolSignature::new(
+                &name,
+                random.of(&["Does a thing.", "*/ ends ``` \"\"\" it \\", ""]),
+                parameters,
+                output,
+            )
         })
         .collect()
+}
+
+/// Tools with schemas beyond the depth to which anything is written, in every way to be deep.
+pub(crate) fn deep() -> Vec<ToolSignature> {
+    type Level = fn(Value) -> Value;
+    let levels: [(&str, Level); 5] = [
+        ("items", |inner| around("items", inner)),
+        ("map", |inner| around("additionalProperties", inner)),
+        ("object", |inner| around("properties", around("a", inner))),
+        ("tuple", |inner| around("prefixItems", Value::Array(vec![inner]))),
+        ("union", |inner| {
+            around("anyOf", Value::Array(vec![json!({"type": "null"}), around("items", inner)]))
+        }),
+    ];
+    let tool = |(name, level): (&str, Level)| {
+        let schema = (0..300).fold(json!({"type": "string"}), |inner, _| level(inner));
+        let parameters = around("properties", around("deep", schema));
+        ToolSignature::new(name, "", Some(parameters), None)
+    };
+    levels.into_iter().map(tool).collect()
+}
+
+fn around(key: &str, inner: Value) -> Value {
+    Value::Object([(key.to_owned(), inner)].into_iter().collect())
 }
 
 /// Xorshift: small, and the same everywhere.
@@ -58,24 +109,39 @@ impl Random {
     fn schema(&mut self, depth: u32) -> Value {
         let kinds = if depth >= DEPTH_MAX { 8 } else { 22 };
         match self.below(kinds) {
-            0 => json!({"type": "string", "description": self.of(&["text */", "", "```", "a\u{2028}b \u{202e}"])}),
+            0 => {
+                json!({"type": "string", "description": self.of(&["text */", "", "```", "a\u{2028}b \u{202e}"])})
+            }
             1 => json!({"type": "integer", "minimum": 1, "default": 3}),
             2 => json!({"type": ["number", "null"]}),
             3 => json!({"type": "boolean", "nullable": true}),
             4 => json!({"enum": ["a", "it's \"so\"", 1, 0.5, null, true, {"k": [1]}]}),
             5 => json!({"const": self.of(&["x", "y", "\\", "\u{0}"])}),
-            6 => self.of(&["{}", "true", "{\"type\": \"null\"}", "{\"$ref\": \"http://127.0.0.1:9/x\"}"]).parse().unwrap_or(Value::Null),
-            7 | 8 => json!({"$ref": self.of(&["#/$defs/Node", "#/$defs/a~1b", "#/$defs/m~0n", "#/$defs/sp%20ace", "#/$defs/List", "#"])}),
+            6 => self
+                .of(&["{}", "true", "{\"type\": \"null\"}", "{\"$ref\": \"http://127.0.0.1:9/x\"}"])
+                .parse()
+                .unwrap_or(Value::Null),
+            7 | 8 => {
+                json!({"$ref": self.of(&["#/$defs/Node", "#/$defs/a~1b", "#/$defs/m~0n", "#/$defs/sp%20ace", "#/$defs/List", "#"])})
+            }
             9 => json!({"type": "array", "items": self.schema(depth + 1)}),
-            10 => json!({"type": "array", "prefixItems": [self.schema(depth + 1), self.schema(depth + 1)], "minItems": self.below(3)}),
-            11 => json!({"type": "array", "items": [self.schema(depth + 1)], "additionalItems": self.schema(depth + 1)}),
+            10 => {
+                json!({"type": "array", "prefixItems": [self.schema(depth + 1), self.schema(depth + 1)], "minItems": self.below(3)})
+            }
+            11 => {
+                json!({"type": "array", "items": [self.schema(depth + 1)], "additionalItems": self.schema(depth + 1)})
+            }
             12 => json!({"anyOf": [self.schema(depth + 1), self.schema(depth + 1)]}),
             13 => json!({"oneOf": [self.object(depth + 1), self.object(depth + 1), {"type": "null"}]}),
             14 => json!({"allOf": [self.object(depth + 1), self.object(depth + 1)]}),
             15 => json!({"allOf": [self.schema(depth + 1), self.schema(depth + 1)]}),
             16 => json!({"type": "object", "additionalProperties": self.schema(depth + 1)}),
-            17 => json!({"type": "object", "patternProperties": {"^x-": self.schema(depth + 1)}, "additionalProperties": false}),
-            18 => json!({"type": "object", "propertyNames": {"enum": ["a", "b-c"]}, "additionalProperties": self.schema(depth + 1)}),
+            17 => {
+                json!({"type": "object", "patternProperties": {"^x-": self.schema(depth + 1)}, "additionalProperties": false})
+            }
+            18 => {
+                json!({"type": "object", "propertyNames": {"enum": ["a", "b-c"]}, "additionalProperties": self.schema(depth + 1)})
+            }
             _ => self.object(depth + 1),
         }
     }

@@ -47,6 +47,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         written.typescript(out, &stem, &tools, &Value::Null)?;
         written.python(out, &stem, &tools, &[])?;
     }
+    written.typescript(out, "deep", &generate::deep(), &Value::Null)?;
+    written.python(out, "deep", &generate::deep(), &[])?;
     println!("{} {} {}", written.typescript, written.python, written.refusals);
     Ok(())
 }
@@ -59,7 +61,13 @@ struct Written {
 }
 
 impl Written {
-    fn typescript(&mut self, out: &Path, stem: &str, tools: &[ToolSignature], case: &Value) -> Result<(), Box<dyn Error>> {
+    fn typescript(
+        &mut self,
+        out: &Path,
+        stem: &str,
+        tools: &[ToolSignature],
+        case: &Value,
+    ) -> Result<(), Box<dyn Error>> {
         let sdk = Sdk::build(tools, SdkOptions::default());
         let mut program = format!("export {{}};\n{}\n", declarations(sdk.text(Language::TypeScript)));
         for call in strings(&case["good_calls"]) {
@@ -67,13 +75,17 @@ impl Written {
         }
         for name in sdk.names() {
             let Some(example) = sdk.example(name, Language::TypeScript) else { continue };
-            writeln!(program, "{}", cast_proto(&example))?;
+            writeln!(program, "{}", example)?;
         }
         for call in strings(&case["bad_calls"]) {
             self.refusal(&mut program, &format!("await ({call});"))?;
         }
         for tool in tools.iter().filter(|tool| has_fields(tool)) {
             self.refusal(&mut program, &format!("await tools[{}](5);", one_line(tool.name())))?;
+        }
+        for (index, (tool, field)) in tools.iter().flat_map(scalar_fields).enumerate() {
+            let of = format!("ToolArgsMap[{}][{}]", one_line(tool), one_line(field));
+            self.refusal(&mut program, &format!("export const wrong_{index}: {of} = {{ not: \"it\" }};"))?;
         }
         self.refusal(&mut program, "await tools[\"no such tool\"]({});")?;
         self.typescript += 1;
@@ -85,7 +97,13 @@ impl Written {
         Ok(writeln!(program, "// @ts-expect-error\n{call}")?)
     }
 
-    fn python(&mut self, out: &Path, stem: &str, tools: &[ToolSignature], calls: &[&Value]) -> Result<(), Box<dyn Error>> {
+    fn python(
+        &mut self,
+        out: &Path,
+        stem: &str,
+        tools: &[ToolSignature],
+        calls: &[&Value],
+    ) -> Result<(), Box<dyn Error>> {
         let sdk = Sdk::build(tools, SdkOptions::default());
         let body = declarations(sdk.text(Language::Python));
         let mut program = format!("{body}\n\n");
@@ -103,7 +121,8 @@ impl Written {
             let Some(example) = sdk.example(name, Language::Python) else { continue };
             writeln!(program, "    {}", example.replace("return await ", "await "))?;
         }
-        let is_shown = |call: &&&Value| methods.contains(text(&call["tool"])) && call["cast"] != Value::Bool(true);
+        let is_shown =
+            |call: &&&Value| methods.contains(text(&call["tool"])) && call["cast"] != Value::Bool(true);
         for call in calls.iter().filter(is_shown) {
             let line = format!("await tools.{}({})", text(&call["tool"]), literal(&call["args"]));
             let is_bad = text(&call["kind"]) == "bad";
@@ -138,19 +157,27 @@ fn declarations(section: &str) -> &str {
     section[start + 1..end].split_once('\n').map_or("", |(_, body)| body)
 }
 
-/// In a literal, `__proto__` is no property.
-fn cast_proto(example: &str) -> String {
-    if example.contains("__proto__:") { example.replace("({", "(<any>{") } else { example.to_owned() }
-}
-
 /// A literal; the directive above a call holds for one line, and this ends one too.
 fn one_line(name: &str) -> String {
     Value::from(name).to_string().replace('\u{2028}', "\\u2028")
 }
 
+/// The fields of a tool's arguments that are scalars and nothing else.
+fn scalar_fields(tool: &ToolSignature) -> impl Iterator<Item = (&str, &str)> {
+    let properties = tool.parameters().and_then(|schema| schema["properties"].as_object());
+    let is_scalar = |schema: &Value| {
+        ["string", "number", "integer", "boolean"].contains(&text(&schema["type"]))
+            && schema.get("enum").is_none()
+    };
+    let fields = properties.into_iter().flatten().filter(move |(_, schema)| is_scalar(schema));
+    fields.map(|(name, _)| (tool.name(), name.as_str()))
+}
+
 fn has_fields(tool: &ToolSignature) -> bool {
     let schema = tool.parameters();
-    let has = |key: &str| schema.and_then(|schema| schema.get(key)).and_then(Value::as_object).is_some_and(|m| !m.is_empty());
+    let has = |key: &str| {
+        schema.and_then(|schema| schema.get(key)).and_then(Value::as_object).is_some_and(|m| !m.is_empty())
+    };
     schema.and_then(|schema| schema.get("type")) == Some(&Value::from("object")) && has("properties")
 }
 
@@ -169,7 +196,9 @@ fn literal(value: &Value) -> String {
         Value::Bool(value) => if *value { "True" } else { "False" }.to_owned(),
         Value::Array(items) => format!("[{}]", items.iter().map(literal).collect::<Vec<_>>().join(", ")),
         Value::Object(members) => {
-            let pairs = members.iter().map(|(name, value)| format!("{}: {}", Value::from(name.as_str()), literal(value)));
+            let pairs = members
+                .iter()
+                .map(|(name, value)| format!("{}: {}", Value::from(name.as_str()), literal(value)));
             format!("{{{}}}", pairs.collect::<Vec<_>>().join(", "))
         }
         _ => value.to_string(),

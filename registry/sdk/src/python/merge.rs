@@ -71,18 +71,24 @@ impl<'a> Writer<'a, '_> {
     /// An object that is both; of two types for one field, the one that says more.
     fn both(&self, one: &Object<'a>, other: &Object<'a>) -> Object<'a> {
         let mut fields = one.fields.clone();
-        let places: HashMap<_, _> = fields.iter().enumerate().map(|(place, field)| (field.name, place)).collect();
+        let places: HashMap<_, _> =
+            fields.iter().enumerate().map(|(place, field)| (field.name, place)).collect();
         for field in &other.fields {
             match places.get(field.name) {
                 None => fields.push(*field),
                 Some(place) => {
                     let known = fields[*place];
-                    let node = if self.weight(field.node) > self.weight(known.node) { field.node } else { known.node };
+                    let node = if self.weight(field.node) > self.weight(known.node) {
+                        field.node
+                    } else {
+                        known.node
+                    };
                     fields[*place] = Field { required: known.required || field.required, node, ..known };
                 }
             }
         }
-        let rest = if matches!(one.rest, Rest::Nothing) && one.fields.is_empty() { &other.rest } else { &one.rest };
+        let rest =
+            if matches!(one.rest, Rest::Nothing) && one.fields.is_empty() { &other.rest } else { &one.rest };
         let is_open = matches!(other.rest, Rest::Anything) || matches!(rest, Rest::Anything);
         Object { fields, rest: if is_open { Rest::Anything } else { rest.clone() } }
     }

@@ -8,8 +8,21 @@ use crate::text;
 
 /// Names that the section itself, the types in it and the language use.
 const RESERVED: [&str; 15] = [
-    "Any", "Exception", "False", "Literal", "Never", "None", "NotRequired", "Protocol", "Tool", "ToolCallError",
-    "Tools", "True", "TypedDict", "Catalog", "CatalogTool",
+    "Any",
+    "Exception",
+    "False",
+    "Literal",
+    "Never",
+    "None",
+    "NotRequired",
+    "Protocol",
+    "Tool",
+    "ToolCallError",
+    "Tools",
+    "True",
+    "TypedDict",
+    "Catalog",
+    "CatalogTool",
 ];
 
 const INSTRUCTIONS: &str = "\
@@ -84,7 +97,10 @@ tools: Tools";
 
 /// The names that each tool's classes have, in the order in which tools are shown. A method would hide a class of its
 /// name, so no class has one.
-pub(crate) fn named<'a>(tools: impl Iterator<Item = &'a Declarations>, tool_names: &[&str]) -> Vec<Vec<String>> {
+pub(crate) fn named<'a>(
+    tools: impl Iterator<Item = &'a Declarations>,
+    tool_names: &[&str],
+) -> Vec<Vec<String>> {
     let mut given = Given::new(&[&RESERVED[..], tool_names].concat());
     tools.map(|tool| given.give(&tool.wanted)).collect()
 }
@@ -96,7 +112,10 @@ pub(crate) fn section<'a>(
 ) -> String {
     let body = format!("{}\n\ntools: Tools", Declared::of(tools).text(ERROR));
     let example = example.map(example_text).unwrap_or_default();
-    format!("{INSTRUCTIONS}{example}\nThe tools that a program may call:\n\n{}", text::fenced("python", &body))
+    format!(
+        "{INSTRUCTIONS}{example}\nThe tools that a program may call:\n\n{}",
+        text::fenced("python", &body)
+    )
 }
 
 /// The declarations of some of the tools, as they stand in the section.

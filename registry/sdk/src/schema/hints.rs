@@ -12,8 +12,26 @@ const BOUND_MAX: f64 = 9_007_199_254_740_992.0;
 const WIDTHS: [&str; 10] =
     ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float", "double"];
 
+/// Words that no hint is made of, the commonest.
+const WITHOUT_HINT: [&str; 10] = [
+    "type",
+    "description",
+    "properties",
+    "items",
+    "required",
+    "enum",
+    "title",
+    "additionalProperties",
+    "$ref",
+    "anyOf",
+];
+
 pub(super) fn hints(schema: &Map<String, Value>) -> Vec<String> {
     let mut hints = Vec::new();
+    // Most schemas say nothing more, and looking every word up would be most of the work on them.
+    if schema.keys().all(|key| WITHOUT_HINT.contains(&key.as_str())) {
+        return hints;
+    }
     if schema.get("deprecated") == Some(&Value::Bool(true)) {
         hints.push("deprecated".to_owned());
     }
@@ -31,7 +49,8 @@ pub(super) fn hints(schema: &Map<String, Value>) -> Vec<String> {
     if schema.get("uniqueItems") == Some(&Value::Bool(true)) {
         hints.push("no item twice".to_owned());
     }
-    for (key, words) in [("format", "format: "), ("contentEncoding", "encoding: "), ("pattern", "pattern: ")] {
+    for (key, words) in [("format", "format: "), ("contentEncoding", "encoding: "), ("pattern", "pattern: ")]
+    {
         let value = schema.get(key).and_then(Value::as_str);
         hints.extend(
             value
@@ -47,13 +66,16 @@ fn range(schema: &Map<String, Value>, low: &str, high: &str, unit: &str) -> Opti
     let low = bound(schema, low).filter(|_| !exclusive("exclusiveMinimum"));
     let high = bound(schema, high).filter(|_| !exclusive("exclusiveMaximum"));
     Some(match (low, high) {
-        (Some(low), Some(high)) if low == high && low == "1" => format!("exactly 1{}", unit.trim_end_matches('s')),
-        (Some(low), Some(high)) if low == high => format!("exactly {low}{unit}"),
-        (Some(low), Some(high)) => format!("{low} to {high}{unit}"),
-        (Some(low), None) => format!("at least {low}{unit}"),
-        (None, Some(high)) => format!("at most {high}{unit}"),
+        (Some(low), Some(high)) if low == high => format!("exactly {}", counted(&low, unit)),
+        (Some(low), Some(high)) => format!("{low} to {}", counted(&high, unit)),
+        (Some(low), None) => format!("at least {}", counted(&low, unit)),
+        (None, Some(high)) => format!("at most {}", counted(&high, unit)),
         (None, None) => return None,
     })
+}
+
+fn counted(count: &str, unit: &str) -> String {
+    if count == "1" { format!("1{}", unit.trim_end_matches('s')) } else { format!("{count}{unit}") }
 }
 
 /// Both ways to exclude a bound: a number of its own, or `true` beside `minimum` (draft 4).

@@ -12,9 +12,21 @@ use super::{DEPTH_MAX, Def, DefId, Kind, NODES_MAX, NodeId, Types, hints, resolv
 use crate::text;
 
 /// Keywords that say nothing about which values fit.
-const ANNOTATIONS: [&str; 9] =
-    ["title", "description", "default", "examples", "$comment", "$schema", "deprecated", "readOnly", "writeOnly"];
+const ANNOTATIONS: [&str; 9] = [
+    "title",
+    "description",
+    "default",
+    "examples",
+    "$comment",
+    "$schema",
+    "deprecated",
+    "readOnly",
+    "writeOnly",
+];
 const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
+/// Keywords that `own` reads, and those that nothing does: a shortcut for most schemas.
+const PLAIN: [&str; 8] =
+    ["type", "description", "properties", "items", "required", "enum", "title", "default"];
 /// How much of a reference that cannot be followed is shown, characters.
 const REFERENCE_CHARS_MAX: usize = 80;
 
@@ -24,7 +36,8 @@ pub(super) fn lower<'a>(types: &mut Types<'a>, schema: &'a Value, label: &'stati
     let document = Document::new(schema);
     let place = document.root();
     let dialect = schema.get("$schema").and_then(Value::as_str).unwrap_or_default();
-    let is_ref_alone = ["draft-03", "draft-04", "draft-06", "draft-07"].iter().any(|old| dialect.contains(old));
+    let is_ref_alone =
+        ["draft-03", "draft-04", "draft-06", "draft-07"].iter().any(|old| dialect.contains(old));
     let mut lowering = Lowering {
         types,
         document,
@@ -99,6 +112,9 @@ impl<'a> Lowering<'a, '_> {
 
     /// What a schema says in all: the parts that each keyword of weight gives, and null where it is `nullable`.
     fn kind(&mut self, work: Work<'a>, schema: &'a Map<String, Value>) -> Kind<'a> {
+        if schema.keys().all(|key| PLAIN.contains(&key.as_str())) {
+            return self.own(work, schema).unwrap_or_default();
+        }
         let mut parts = Vec::new();
         if let Some(reference) = REFERENCES.iter().find_map(|key| schema.get(*key)) {
             parts.push(self.reference(work, reference));
@@ -238,8 +254,17 @@ fn only<'a>(schema: &'a Value, keywords: &[&str]) -> Option<&'a Value> {
 }
 
 /// Parts of a pointer that name no schema.
-const ON_THE_WAY: [&str; 9] =
-    ["properties", "items", "prefixItems", "additionalProperties", "anyOf", "oneOf", "allOf", "$defs", "definitions"];
+const ON_THE_WAY: [&str; 9] = [
+    "properties",
+    "items",
+    "prefixItems",
+    "additionalProperties",
+    "anyOf",
+    "oneOf",
+    "allOf",
+    "$defs",
+    "definitions",
+];
 
 /// The part of a reference that a person would call the definition by.
 fn label_of(reference: &str) -> String {
@@ -248,5 +273,6 @@ fn label_of(reference: &str) -> String {
         !part.is_empty() && !part.bytes().all(|byte| byte.is_ascii_digit()) && !ON_THE_WAY.contains(part)
     };
     let part = fragment.split('/').rev().find(is_name).unwrap_or("Ref");
-    resolve::percent_decoded(part).map_or_else(|| "Ref".to_owned(), |part| part.replace("~1", "/").replace("~0", "~"))
+    resolve::percent_decoded(part)
+        .map_or_else(|| "Ref".to_owned(), |part| part.replace("~1", "/").replace("~0", "~"))
 }

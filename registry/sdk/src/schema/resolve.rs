@@ -141,7 +141,8 @@ mod tests {
 
     #[test]
     fn a_pointer_is_followed_through_its_escapes() {
-        let root = json!({"$defs": {"a/b": 1, "m~n": 2, "sp ace": 3, "%": 4, "~1": 5, "": 6}, "list": [7, 8]});
+        let root =
+            json!({"$defs": {"a/b": 1, "m~n": 2, "sp ace": 3, "%": 4, "~1": 5, "": 6}, "list": [7, 8]});
         let mut document = Document::new(&root);
         let cases = [
             ("#/$defs/a~1b", Some(1)),

@@ -11,7 +11,8 @@ const INLINE_BYTES_MAX: usize = 100;
 
 pub(super) fn simplify(types: &mut Types<'_>, entries: &[Option<NodeId>]) {
     cut_circles(types);
-    let roots: Vec<_> = entries.iter().flatten().copied().chain(types.defs.iter().map(|def| def.root)).collect();
+    let roots: Vec<_> =
+        entries.iter().flatten().copied().chain(types.defs.iter().map(|def| def.root)).collect();
     let order = post_order(types, &roots);
     types.loose.sort_unstable();
     for id in order {
@@ -180,7 +181,7 @@ fn distinct(types: &Types<'_>, parts: Vec<NodeId>) -> Vec<NodeId> {
     let is_new = |(index, _): &(usize, NodeId)| match words[*index] {
         None => true,
         Some(2) if words.contains(&Some(1)) => false,
-        Some(word) => !words[..*index].iter().any(|earlier| *earlier == Some(word)),
+        Some(word) => !words[..*index].contains(&Some(word)),
     };
     parts.iter().copied().enumerate().filter(is_new).map(|(_, part)| part).collect()
 }
@@ -226,9 +227,10 @@ fn is_short(types: &Types<'_>, id: NodeId) -> bool {
         Kind::Json | Kind::Unknown | Kind::Never => true,
         Kind::Literals(values) => {
             let sizes = values.iter().map(|value: &&Value| text::compact(value, INLINE_BYTES_MAX));
-            sizes.take(INLINE_BYTES_MAX).try_fold(0, |sum, size| Some(sum + size?.len())).is_some_and(|sum| {
-                sum <= INLINE_BYTES_MAX && values.len() <= INLINE_BYTES_MAX
-            })
+            sizes
+                .take(INLINE_BYTES_MAX)
+                .try_fold(0, |sum, size| Some(sum + size?.len()))
+                .is_some_and(|sum| sum <= INLINE_BYTES_MAX && values.len() <= INLINE_BYTES_MAX)
         }
         _ => is_bare(types, id),
     }

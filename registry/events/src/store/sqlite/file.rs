@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
@@ -40,13 +40,28 @@ const MIGRATIONS: &[&str] = &["
 const BUSY_PAUSE: Duration = Duration::from_micros(500);
 const BUSY_PAUSES_MAX: i32 = 20_000;
 
+/// For how long, and how often, opening is tried while others hold the file.
+const OPEN_TIME_MAX: Duration = Duration::from_secs(10);
+const OPEN_PAUSE: Duration = Duration::from_millis(5);
+
 /// What is left of the write-ahead log after a checkpoint, in bytes.
 const WAL_BYTES_KEPT: i64 = 16 << 20;
 
 /// Opens the writer's connection.
 pub(super) fn open(options: &SqliteOptions) -> Result<Connection, StoreError> {
+    make(&options.path)?;
+    let deadline = Instant::now() + OPEN_TIME_MAX;
+    loop {
+        match prepare(options) {
+            // While others make the file, or close it, SQLite says so at once instead of waiting.
+            Err(StoreError::Busy(_)) if Instant::now() < deadline => std::thread::sleep(OPEN_PAUSE),
+            prepared => return prepared,
+        }
+    }
+}
+
+fn prepare(options: &SqliteOptions) -> Result<Connection, StoreError> {
     let path = &options.path;
-    make(path)?;
     let mut connection = connect(path)?;
     migrate(&mut connection, path)?;
     let set = failed("set up the event store", path);

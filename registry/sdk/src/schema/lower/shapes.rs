@@ -62,7 +62,8 @@ impl<'a> Lowering<'a, '_> {
             (_, Some(Value::Array(first))) => (first.as_slice(), schema.get("additionalItems")),
             (_, rest) => (&[][..], rest),
         };
-        let count = |key: &str| schema.get(key).and_then(Value::as_u64).and_then(|count| usize::try_from(count).ok());
+        let count =
+            |key: &str| schema.get(key).and_then(Value::as_u64).and_then(|count| usize::try_from(count).ok());
         let most = count("maxItems").unwrap_or(usize::MAX);
         if first.is_empty() && rest != Some(&Value::Bool(false)) {
             return Kind::Array(rest.map(|rest| self.child(work, rest)));
@@ -80,7 +81,8 @@ impl<'a> Lowering<'a, '_> {
     }
 
     fn object(&mut self, work: Work<'a>, schema: &'a Map<String, Value>) -> Kind<'a> {
-        let names = schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+        let names =
+            schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
         let required: HashSet<_> = names.clone().collect();
         let properties = schema.get("properties").and_then(Value::as_object);
         let mut fields: Vec<_> = properties
@@ -170,7 +172,8 @@ const TYPES_MAX: usize = 16;
 /// The type that is meant where only words that go with it are there.
 fn inferred(schema: &Map<String, Value>) -> Option<&'static str> {
     let has = |keys: &[&str]| keys.iter().any(|key| schema.contains_key(*key));
-    let is_limited = matches!(schema.get("additionalProperties"), Some(Value::Object(_) | Value::Bool(false)));
+    let is_limited =
+        matches!(schema.get("additionalProperties"), Some(Value::Object(_) | Value::Bool(false)));
     if is_limited || has(&["properties", "patternProperties"]) {
         Some("object")
     } else if has(&["items", "prefixItems"]) {
