@@ -27,6 +27,8 @@ pub use hooks::{
 };
 
 pub(crate) use create::begin;
+#[cfg(feature = "service")]
+pub(crate) use policy::approval_id;
 
 use crate::registry::Registry;
 use crate::store::Tool;

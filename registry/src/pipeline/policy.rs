@@ -145,7 +145,7 @@ async fn log_answer(call: &Call, log: &SessionLog, answer: Option<&Result<Approv
     }
 }
 
-fn approval_id(call: &Call) -> String {
+pub(crate) fn approval_id(call: &Call) -> String {
     format!("{}:approval", call.call_id())
 }
 
