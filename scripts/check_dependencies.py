@@ -26,6 +26,8 @@ NEVER_UNDER = {
     "codemode-strip": {"tonic", "deno_core"},
     "codemode-runner": {"tonic", "hyper", "codemode-executor", "codemode-proto"},
     "codemode-proto": {"codemode-wire", "codemode-executor"},
+    "codemode-registry": {"codemode-executor", "codemode-lockdown", "codemode-strip", "codemode-wire", "codemode-runner"},
+    "codemode-sdk": {"tokio", "hyper", "tonic", "prost", "libc", "nix", "codemode-proto", "codemode-client"},
 }
 # Terms under which a dependency may come, as SPDX names them; of "A OR B" one is enough.
 LICENCES = {

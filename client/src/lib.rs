@@ -2,7 +2,8 @@
 //!
 //! A host builds a [`RunRequest`] (a program and the [`Namespace`]s it may call), hands it to a [`CodeRuntime`] and gets an
 //! [`Outcome`]. [`grpc::GrpcRuntime`] is the implementation that talks to executors; [`fake::FakeRuntime`] is a scripted
-//! one for tests of hosts. Start reading at [`CodeRuntime`].
+//! one for tests of hosts. With the feature `local`, `local` starts an executor of the host's own. Start reading at
+//! [`CodeRuntime`].
 //!
 //! Two rules hold for every implementation:
 //!
@@ -36,6 +37,8 @@ pub mod event;
 pub mod fake;
 pub mod grpc;
 pub mod json;
+#[cfg(feature = "local")]
+pub mod local;
 pub mod outcome;
 pub mod request;
 pub mod runtime;

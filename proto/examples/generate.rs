@@ -10,7 +10,11 @@ use std::process::ExitCode;
 
 use prost::Message as _;
 
-const PROTOS: &[&str] = &["codemode/executor/v1/executor.proto"];
+/// Each contract, and the file that its descriptor goes to: a service's reflection tells of itself alone.
+const CONTRACTS: &[(&str, &str)] = &[
+    ("codemode/executor/v1/executor.proto", "descriptor.bin"),
+    ("codemode/registry/v1/registry.proto", "registry_descriptor.bin"),
+];
 
 fn main() -> ExitCode {
     let check = std::env::args().skip(1).any(|arg| arg == "--check");
@@ -38,25 +42,24 @@ fn committed() -> PathBuf {
 
 /// The files as they ought to be, by name.
 fn generate() -> Result<BTreeMap<String, Vec<u8>>, Box<dyn Error>> {
-    let mut compiler = protox::Compiler::new([root()])?;
-    compiler.include_source_info(true).include_imports(true).open_files(PROTOS)?;
-    let with_comments = compiler.file_descriptor_set();
-
     let out = std::env::temp_dir().join(format!("codemode-proto-{}", std::process::id()));
     std::fs::create_dir_all(&out)?;
-    tonic_prost_build::configure().bytes(".").out_dir(&out).compile_fds(with_comments.clone())?;
     let mut files = BTreeMap::new();
+    for (proto, descriptor) in CONTRACTS {
+        let mut compiler = protox::Compiler::new([root()])?;
+        compiler.include_source_info(true).include_imports(true).open_file(proto)?;
+        let mut set = compiler.file_descriptor_set();
+        tonic_prost_build::configure().bytes(".").out_dir(&out).compile_fds(set.clone())?;
+        for file in &mut set.file {
+            file.source_code_info = None;
+        }
+        files.insert((*descriptor).to_owned(), set.encode_to_vec());
+    }
     for entry in std::fs::read_dir(&out)? {
         let entry = entry?;
         files.insert(entry.file_name().to_string_lossy().into_owned(), std::fs::read(entry.path())?);
     }
     std::fs::remove_dir_all(&out)?;
-
-    let mut bare = with_comments;
-    for file in &mut bare.file {
-        file.source_code_info = None;
-    }
-    files.insert("descriptor.bin".to_owned(), bare.encode_to_vec());
     Ok(files)
 }
 

@@ -4,10 +4,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use codemode_client::grpc::{GrpcConfig, GrpcRuntime, Identity};
+use codemode_client::local::{LocalError, LocalExecutor, LocalOptions};
 
 use crate::args::ConnectArgs;
 use crate::exit::Problem;
-use crate::local::LocalExecutor;
 
 /// A runtime with the executor that it may own.
 pub(crate) struct Connected {
@@ -34,7 +34,12 @@ pub(crate) async fn connect(args: &ConnectArgs) -> Result<Connected, Problem> {
 }
 
 async fn connect_local(args: &ConnectArgs) -> Result<Connected, Problem> {
-    let local = LocalExecutor::start(args).await?;
+    let options = LocalOptions {
+        binary: args.executor_bin.clone(),
+        config: args.executor_config.clone(),
+        shows_log: args.verbose,
+    };
+    let local = LocalExecutor::start(&options).await.map_err(not_started)?;
     // Credentials are for executors that were named.
     let connected = match GrpcConfig::new([local.address()]) {
         Ok(config) => GrpcRuntime::connect(config).await.map_err(Problem::from),
@@ -42,8 +47,31 @@ async fn connect_local(args: &ConnectArgs) -> Result<Connected, Problem> {
     };
     match connected {
         Ok(runtime) => Ok(Connected { runtime, local: Some(local) }),
-        Err(problem) => Err(local.failed(problem).await),
+        Err(problem) => {
+            let log = local.end().await;
+            Err(with_log(problem, &log))
+        }
     }
+}
+
+fn not_started(error: LocalError) -> Problem {
+    let log = error.log().unwrap_or_default().to_owned();
+    let has_binary = !matches!(error, LocalError::NoBinary);
+    let problem = match error {
+        LocalError::Misconfigured { .. } => Problem::usage(error),
+        _ => Problem::unavailable(error),
+    };
+    let problem = with_log(problem, &log);
+    if has_binary {
+        return problem;
+    }
+    problem.hint(
+        "build it with `make build`, name it with `--executor-bin FILE`, or use a running one with `--executor ADDR`",
+    )
+}
+
+fn with_log(problem: Problem, log: &str) -> Problem {
+    if log.is_empty() { problem } else { problem.hint(format!("the executor's log ends with\n{log}")) }
 }
 
 /// The settings that the arguments make, for these addresses.

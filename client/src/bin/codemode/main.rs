@@ -1,8 +1,8 @@
 //! The `codemode` command line: runs one program on an executor and shows what it came to.
 //!
 //! This file is start-up order only: arguments, then the command, then the exit code. `args` says what can be asked, `run` and
-//! `describe` are the commands, `tools` and `local` own the two kinds of processes that a command may start, `report` and
-//! `console` own what is printed.
+//! `describe` are the commands, `tools` owns the processes that serve them, `connect` the executor, `report` and `console` own what is
+//! printed.
 #![forbid(unsafe_code)]
 
 mod args;
@@ -10,7 +10,6 @@ mod connect;
 mod console;
 mod describe;
 mod exit;
-mod local;
 mod report;
 mod run;
 mod tools;

@@ -1,4 +1,4 @@
-//! A private executor: started for one command on a socket of its own, ended with it.
+//! A private executor: started by this process on a socket of its own, ended with it.
 //!
 //! It is told to watch its standard input, which this process holds open and never writes to: however this process ends,
 //! the executor sees the end of that pipe, settles its runs and goes.
@@ -9,14 +9,10 @@ use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use anyhow::anyhow;
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::task::JoinHandle;
-
-use crate::args::ConnectArgs;
-use crate::exit::Problem;
 
 /// Exit code of an executor whose configuration is wrong (`EX_USAGE`).
 const EXECUTOR_USAGE: i32 = 64;
@@ -41,24 +37,105 @@ const LOG_BYTES_MAX: usize = 8 << 10;
 /// What a socket's path may measure, with some room (`sun_path` has 108 bytes).
 const SOCKET_PATH_BYTES_MAX: usize = 100;
 
-/// The running executor.
-pub(crate) struct LocalExecutor {
+/// How to start one.
+#[derive(Clone, Debug, Default)]
+pub struct LocalOptions {
+    /// Its binary. Absent: `codemode-executor` beside the binary of this process, or on the `PATH`.
+    pub binary: Option<PathBuf>,
+    /// Its configuration file. Absent: its defaults, and what the environment says.
+    pub config: Option<PathBuf>,
+    /// Whether its log is written to standard error as it comes.
+    pub shows_log: bool,
+}
+
+/// Why there is no private executor.
+#[derive(Debug, thiserror::Error)]
+pub enum LocalError {
+    /// No binary.
+    #[error("no executor: `{BINARY}` is neither beside this command nor on the PATH")]
+    NoBinary,
+    /// No place for its socket.
+    #[error("no directory for a socket")]
+    NoDirectory(#[source] std::io::Error),
+    /// The binary does not start.
+    #[error("cannot start `{binary}`")]
+    NotStarted {
+        /// The binary.
+        binary: PathBuf,
+        /// Why not.
+        #[source]
+        source: std::io::Error,
+    },
+    /// Its configuration is wrong; the log says what.
+    #[error("the private executor refuses its configuration")]
+    Misconfigured {
+        /// The end of its log.
+        log: String,
+    },
+    /// It ended before it listened.
+    #[error("the private executor ended with {how} before it listened")]
+    Ended {
+        /// Its exit status, or why that is not known.
+        how: String,
+        /// The end of its log.
+        log: String,
+    },
+    /// It took too long.
+    #[error("the private executor did not listen within {}ms", START_MAX.as_millis())]
+    Late {
+        /// The end of its log.
+        log: String,
+    },
+}
+
+impl LocalError {
+    /// The end of the executor's log, where there is one.
+    #[must_use]
+    pub fn log(&self) -> Option<&str> {
+        match self {
+            Self::Misconfigured { log } | Self::Ended { log, .. } | Self::Late { log } => {
+                Some(log).map(String::as_str).filter(|log| !log.is_empty())
+            }
+            Self::NoBinary | Self::NoDirectory(_) | Self::NotStarted { .. } => None,
+        }
+    }
+}
+
+/// The running executor. Dropping it kills it; [`LocalExecutor::end`] lets it settle.
+#[derive(Debug)]
+pub struct LocalExecutor {
     child: Child,
     /// What it watches. Kept apart from `child`, whose `wait` would close it.
     lifeline: Option<ChildStdin>,
     address: String,
     log: Arc<Mutex<Vec<u8>>>,
     log_task: JoinHandle<()>,
+    options: LocalOptions,
     /// Holds the socket; removed when dropped.
-    _directory: TempDir,
+    directory: Arc<TempDir>,
 }
 
 impl LocalExecutor {
     /// Starts it and waits until it listens.
-    pub(crate) async fn start(args: &ConnectArgs) -> Result<Self, Problem> {
-        let binary = find_binary(args.executor_bin.as_deref())?;
-        let directory = socket_directory()
-            .map_err(|error| Problem::unavailable(error).context("no directory for a socket"))?;
+    ///
+    /// # Errors
+    /// [`LocalError`]; nothing is left running then.
+    pub async fn start(options: &LocalOptions) -> Result<Self, LocalError> {
+        let directory = socket_directory().map_err(LocalError::NoDirectory)?;
+        Self::start_in(options, Arc::new(directory)).await
+    }
+
+    /// Starts another in the place of one that has ended, at the same address.
+    ///
+    /// # Errors
+    /// [`LocalError`]; it can be tried again.
+    pub async fn restart(&mut self) -> Result<(), LocalError> {
+        *self = Self::start_in(&self.options, Arc::clone(&self.directory)).await?;
+        Ok(())
+    }
+
+    async fn start_in(options: &LocalOptions, directory: Arc<TempDir>) -> Result<Self, LocalError> {
+        let binary = find_binary(options.binary.as_deref())?;
         let socket = directory.path().join("executor.sock");
         let address = format!("unix:{}", socket.display());
         let mut command = Command::new(&binary);
@@ -66,7 +143,7 @@ impl LocalExecutor {
         for name in NOT_FOR_PRIVATE {
             command.env_remove(name);
         }
-        if let Some(config) = &args.executor_config {
+        if let Some(config) = &options.config {
             command.arg("--config").arg(config);
         }
         // A group of its own: Ctrl-C at the terminal is this process's to handle.
@@ -76,55 +153,45 @@ impl LocalExecutor {
             .stderr(Stdio::piped())
             .process_group(0)
             .kill_on_drop(true);
-        let mut child = command.spawn().map_err(|error| {
-            Problem::unavailable(error).context(format!("cannot start `{}`", binary.display()))
-        })?;
+        let mut child = command.spawn().map_err(|source| LocalError::NotStarted { binary, source })?;
         let log = Arc::new(Mutex::new(Vec::new()));
-        let log_task = tokio::spawn(keep_log(child.stderr.take(), Arc::clone(&log), args.verbose));
-        let executor =
-            Self { lifeline: child.stdin.take(), child, address, log, log_task, _directory: directory };
-        executor.until_listening().await
+        let log_task = tokio::spawn(keep_log(child.stderr.take(), Arc::clone(&log), options.shows_log));
+        let (lifeline, options) = (child.stdin.take(), options.clone());
+        Self { child, lifeline, address, log, log_task, options, directory }.until_listening().await
     }
 
-    pub(crate) fn address(&self) -> &str {
+    /// Where it listens, as a client says it.
+    #[must_use]
+    pub fn address(&self) -> &str {
         &self.address
     }
 
-    async fn until_listening(mut self) -> Result<Self, Problem> {
+    /// Waits until it has ended by itself. Safe to cancel.
+    pub async fn ended(&mut self) -> String {
+        match self.child.wait().await {
+            Ok(status) => status.to_string(),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    async fn until_listening(mut self) -> Result<Self, LocalError> {
         let listening = said_listening(self.child.stdout.take());
-        let mut usage = false;
-        let problem = tokio::select! {
+        let ended = tokio::select! {
             true = listening => return Ok(self),
-            status = self.child.wait() => match status {
-                Ok(status) => {
-                    // Its configuration is wrong, and the command line names it.
-                    usage = status.code() == Some(EXECUTOR_USAGE);
-                    anyhow!("the private executor ended with {status} before it listened")
-                }
-                Err(error) => error.into(),
-            },
-            () = tokio::time::sleep(START_MAX) => {
-                anyhow!("the private executor did not listen within {}ms", START_MAX.as_millis())
-            }
+            ended = self.child.wait() => Some(ended),
+            () = tokio::time::sleep(START_MAX) => None,
         };
-        let problem = match usage {
-            true => Problem::usage(problem),
-            false => Problem::unavailable(problem),
-        };
-        Err(self.failed(problem).await)
+        let log = self.end().await;
+        Err(match ended {
+            Some(Ok(status)) if status.code() == Some(EXECUTOR_USAGE) => LocalError::Misconfigured { log },
+            Some(Ok(status)) => LocalError::Ended { how: status.to_string(), log },
+            Some(Err(error)) => LocalError::Ended { how: error.to_string(), log },
+            None => LocalError::Late { log },
+        })
     }
 
-    /// Ends it and adds the end of its log to the problem.
-    pub(crate) async fn failed(self, problem: Problem) -> Problem {
-        let log = Arc::clone(&self.log);
-        self.end().await;
-        let log =
-            String::from_utf8_lossy(&log.lock().unwrap_or_else(PoisonError::into_inner)).trim().to_owned();
-        if log.is_empty() { problem } else { problem.hint(format!("the executor's log ends with\n{log}")) }
-    }
-
-    /// Lets it settle and go; kills it where it does not.
-    pub(crate) async fn end(mut self) {
+    /// Lets it settle and go; kills it where it does not. Gives the end of its log.
+    pub async fn end(mut self) -> String {
         drop(self.lifeline.take());
         if tokio::time::timeout(END_MAX, self.child.wait()).await.is_err() {
             // Gone already is as good.
@@ -132,6 +199,7 @@ impl LocalExecutor {
         }
         // The end of its log, unless a child of its own still holds the pipe.
         let _ = tokio::time::timeout(Duration::from_millis(100), self.log_task).await;
+        String::from_utf8_lossy(&self.log.lock().unwrap_or_else(PoisonError::into_inner)).trim().to_owned()
     }
 }
 
@@ -172,7 +240,7 @@ fn socket_directory() -> std::io::Result<TempDir> {
     tempfile::Builder::new().prefix("codemode-").tempdir_in("/tmp")
 }
 
-fn find_binary(given: Option<&Path>) -> Result<PathBuf, Problem> {
+fn find_binary(given: Option<&Path>) -> Result<PathBuf, LocalError> {
     if let Some(given) = given {
         return Ok(given.to_owned());
     }
@@ -184,8 +252,5 @@ fn find_binary(given: Option<&Path>) -> Result<PathBuf, Problem> {
         .chain(std::env::split_paths(&path))
         .map(|dir| dir.join(BINARY))
         .find(|file| file.is_file());
-    found.ok_or_else(|| {
-        Problem::unavailable(anyhow!("no executor: `{BINARY}` is neither beside this command nor on the PATH"))
-            .hint("build it with `make build`, name it with `--executor-bin FILE`, or use a running one with `--executor ADDR`")
-    })
+    found.ok_or(LocalError::NoBinary)
 }
