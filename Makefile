@@ -74,6 +74,7 @@ lint: setup ## Clippy on all crates and both engines, the dependency rules, what
 gen: build examples ## Write the generated files: proto, configuration reference, engine differences
 	$(bin)/examples/generate
 	$(bin)/examples/config_reference
+	$(bin)/examples/registry_config_reference
 	cargo run --release --bin conformance -- --write-differences
 
 # Tests hold them to be current as well; this says it without running any.
@@ -81,6 +82,7 @@ gen: build examples ## Write the generated files: proto, configuration reference
 gen-check: examples ## Check that the generated files are current
 	$(bin)/examples/generate --check
 	$(bin)/examples/config_reference --check
+	$(bin)/examples/registry_config_reference --check
 	cargo test --release --test cases the_page_of_differences_is_current
 
 .PHONY: examples

@@ -18,6 +18,9 @@ use crate::service::status;
 use crate::store::{Registration, Restriction, Scope, ScopeId};
 use crate::tool::ContextMessage;
 
+/// Why a session has ended whose log takes nothing any more: another process has it, or its store failed.
+pub(super) const LOST: &str = "the session's log has ended";
+
 /// Assemblies that calls may name, the latest ones.
 const ASSEMBLIES_KEPT: usize = 16;
 

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use tonic::Status;
 
 use crate::registry::Registry;
-use crate::service::session::{Session, Wishes};
+use crate::service::session::{LOST, Session, Wishes};
 use crate::service::status;
 use crate::store::ScopeId;
 
@@ -142,10 +142,10 @@ impl Sessions {
                 open.remove(session.id());
             }
             drop(open);
-            session.abort.abort("the session's log has ended");
+            session.abort.abort(LOST);
             session.closed.cancel();
             let session = Arc::clone(session);
-            tokio::spawn(async move { session.quiesce("the session's log has ended").await });
+            tokio::spawn(async move { session.quiesce(LOST).await });
         }
         status::of_append(error)
     }
