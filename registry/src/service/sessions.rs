@@ -133,6 +133,11 @@ impl Sessions {
         Ok(session.log.last())
     }
 
+    /// Waits until all that a session has logged is durable. Gives the last number.
+    pub(super) async fn flush(&self, session: &Arc<Session>) -> Result<u64, Status> {
+        session.log.flush().await.map_err(|error| self.failed(session, &error.into()))
+    }
+
     /// The status of a log's failure. A log that takes nothing any more takes its session with it: it can be resumed.
     pub(super) fn failed(&self, session: &Arc<Session>, error: &AppendError) -> Status {
         if !matches!(error, AppendError::Refused(_) | AppendError::Unwritable(_)) {
