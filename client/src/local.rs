@@ -94,7 +94,7 @@ impl LocalError {
     pub fn log(&self) -> Option<&str> {
         match self {
             Self::Misconfigured { log } | Self::Ended { log, .. } | Self::Late { log } => {
-                Some(log).map(String::as_str).filter(|log| !log.is_empty())
+                Some(log.as_str()).filter(|log| !log.is_empty())
             }
             Self::NoBinary | Self::NoDirectory(_) | Self::NotStarted { .. } => None,
         }

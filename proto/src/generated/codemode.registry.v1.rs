@@ -1406,7 +1406,7 @@ pub mod registry_client {
         /// Half-closing ends the stream. A message that this version does not know (an empty `oneof`) is INVALID_ARGUMENT.
         /// INVALID_ARGUMENT    the first message is not `bind`, or a second `bind`; the message says so.
         /// NOT_FOUND           the session to bind to is not open. Open it first.
-        /// ABORTED             the session was taken over by another process. Do not retry here.
+        /// ABORTED             the session was lost: its store failed, or another process resumed it. Open it again to have it.
         /// Retry by opening a new stream and registering again; nothing of the old stream is left.
         pub async fn serve(
             &mut self,
@@ -1717,7 +1717,7 @@ pub mod registry_server {
         /// Half-closing ends the stream. A message that this version does not know (an empty `oneof`) is INVALID_ARGUMENT.
         /// INVALID_ARGUMENT    the first message is not `bind`, or a second `bind`; the message says so.
         /// NOT_FOUND           the session to bind to is not open. Open it first.
-        /// ABORTED             the session was taken over by another process. Do not retry here.
+        /// ABORTED             the session was lost: its store failed, or another process resumed it. Open it again to have it.
         /// Retry by opening a new stream and registering again; nothing of the old stream is left.
         async fn serve(
             &self,

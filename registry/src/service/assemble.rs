@@ -8,7 +8,7 @@ use tonic::Status;
 
 use crate::present::{Assembly, Listing};
 use crate::service::context::Context;
-use crate::service::{convert, status};
+use crate::service::convert;
 
 #[derive(Serialize)]
 struct WithInputSchema<'a> {
@@ -43,7 +43,10 @@ pub(super) async fn assemble(
     let header = header.map_err(|error| context.sessions.failed(&session, &error))?;
     let header_seq = match header {
         None => None,
-        Some(appended) => Some(appended.durable().await.map_err(|error| status::of_store(&error))?),
+        Some(appended) => {
+            let durable = appended.durable().await;
+            Some(durable.map_err(|error| context.sessions.failed(&session, &error.into()))?)
+        }
     };
     let sections = assembly.sections.iter().map(|section| proto::Section {
         name: section.name.to_string(),

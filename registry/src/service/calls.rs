@@ -41,7 +41,8 @@ pub(super) async fn call(
     let surface = session.shown(&context.registry, &request.assembly_id)?;
     let call = ModelCall::new(call_id, request.name, &request.arguments);
     let work = |context: Arc<Context>, session: Arc<Session>, signal| async move {
-        let is_own_turn = session.enter_turn().await?;
+        let is_own_turn =
+            session.enter_turn().await.map_err(|error| context.sessions.failed(&session, &error))?;
         let outcome = carried_out(&context, &session, &surface, vec![call], signal).await;
         if is_own_turn {
             session.leave_turn().await;
@@ -136,7 +137,7 @@ where
 /// Makes the calls, appends or parks their contexts, and waits until all of it is durable.
 async fn carried_out(
     context: &Context,
-    session: &Session,
+    session: &Arc<Session>,
     surface: &Arc<Surface>,
     calls: Vec<ModelCall>,
     signal: Signal,
@@ -147,9 +148,9 @@ async fn carried_out(
         StepEnd::Aborted => session.park(&outcome.contexts),
         StepEnd::Completed => {
             let appended = append_contexts(&session.agent, &outcome.contexts).await;
-            appended.map_err(|error| status::of_append(&error))?;
+            appended.map_err(|error| context.sessions.failed(session, &error))?;
         }
     }
-    session.log.flush().await.map_err(|error| status::of_store(&error))?;
+    context.sessions.flush(session).await?;
     Ok(outcome)
 }

@@ -47,10 +47,10 @@ pub(super) async fn append(
             Err(error) => return Err(refused(context, &session, place, &error).await),
         }
         if starts_turn {
-            session.release_parked().await?;
+            session.release_parked().await.map_err(|error| context.sessions.failed(&session, &error))?;
         }
     }
-    session.log.flush().await.map_err(|error| status::of_store(&error))?;
+    context.sessions.flush(&session).await?;
     Ok(proto::AppendResponse { seqs })
 }
 
@@ -88,7 +88,7 @@ pub(super) async fn messages(
     request: proto::MessagesRequest,
 ) -> Result<proto::MessagesResponse, Status> {
     let session = context.sessions.get(&request.session_id)?;
-    let last_seq = session.log.flush().await.map_err(|error| status::of_store(&error))?;
+    let last_seq = context.sessions.flush(&session).await?;
     let mut entries = Vec::new();
     while (entries.len() as u64) < last_seq {
         let page = session.log.read(Page::from(entries.len() as u64 + 1)).await;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use codemode_client::AbortSignal;
-use codemode_events::{SessionLog, TurnEnd, TurnOutcome, TurnStart};
+use codemode_events::{AppendError, SessionLog, TurnEnd, TurnOutcome, TurnStart};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -14,9 +14,11 @@ use uuid::Uuid;
 use crate::agent::{Agent, append_contexts};
 use crate::present::{Mode, Surface};
 use crate::registry::Registry;
-use crate::service::status;
 use crate::store::{Registration, Restriction, Scope, ScopeId};
 use crate::tool::ContextMessage;
+
+/// Why a session has ended whose log takes nothing any more: another process has it, or its store failed.
+pub(super) const LOST: &str = "the session's log has ended";
 
 /// Assemblies that calls may name, the latest ones.
 const ASSEMBLIES_KEPT: usize = 16;
@@ -121,13 +123,13 @@ impl Session {
     }
 
     /// Appends what aborted steps have left, now that a turn has begun.
-    pub(super) async fn release_parked(&self) -> Result<(), Status> {
+    pub(super) async fn release_parked(&self) -> Result<(), AppendError> {
         let parked = std::mem::take(&mut *self.parked.lock());
-        append_contexts(&self.agent, &parked).await.map_err(|error| status::of_append(&error))
+        append_contexts(&self.agent, &parked).await
     }
 
     /// Sees to it that a turn is open while a call runs. Gives whether [`Self::leave_turn`] must follow.
-    pub(super) async fn enter_turn(&self) -> Result<bool, Status> {
+    pub(super) async fn enter_turn(&self) -> Result<bool, AppendError> {
         let mut own = self.own_turn.lock().await;
         if own.calls == 0 {
             if self.log.open_work().turn.is_some() {
@@ -135,7 +137,7 @@ impl Session {
             }
             own.id = format!("call:{}", Uuid::new_v4());
             let start = TurnStart { turn_id: own.id.clone() };
-            drop(self.log.append(start).await.map_err(|error| status::of_append(&error))?);
+            drop(self.log.append(start).await?);
             self.release_parked().await?;
         }
         own.calls += 1;

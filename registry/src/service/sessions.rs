@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use tonic::Status;
 
 use crate::registry::Registry;
-use crate::service::session::{Session, Wishes};
+use crate::service::session::{LOST, Session, Wishes};
 use crate::service::status;
 use crate::store::ScopeId;
 
@@ -133,6 +133,11 @@ impl Sessions {
         Ok(session.log.last())
     }
 
+    /// Waits until all that a session has logged is durable. Gives the last number.
+    pub(super) async fn flush(&self, session: &Arc<Session>) -> Result<u64, Status> {
+        session.log.flush().await.map_err(|error| self.failed(session, &error.into()))
+    }
+
     /// The status of a log's failure. A log that takes nothing any more takes its session with it: it can be resumed.
     pub(super) fn failed(&self, session: &Arc<Session>, error: &AppendError) -> Status {
         if !matches!(error, AppendError::Refused(_) | AppendError::Unwritable(_)) {
@@ -142,10 +147,10 @@ impl Sessions {
                 open.remove(session.id());
             }
             drop(open);
-            session.abort.abort("the session's log has ended");
+            session.abort.abort(LOST);
             session.closed.cancel();
             let session = Arc::clone(session);
-            tokio::spawn(async move { session.quiesce("the session's log has ended").await });
+            tokio::spawn(async move { session.quiesce(LOST).await });
         }
         status::of_append(error)
     }

@@ -58,8 +58,21 @@ impl Process {
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
-        let pid = i32::try_from(self.child.id().expect("it runs")).expect("a process id");
-        kill(Pid::from_raw(pid), signal).expect("it is there");
+        kill(Pid::from_raw(self.pid()), signal).expect("it is there");
+    }
+
+    fn pid(&self) -> i32 {
+        i32::try_from(self.child.id().expect("it runs")).expect("a process id")
+    }
+
+    /// Its own processes.
+    pub(crate) fn children(&self) -> Vec<i32> {
+        let threads = std::fs::read_dir(format!("/proc/{}/task", self.pid())).expect("it runs");
+        let children =
+            threads.filter_map(|thread| std::fs::read_to_string(thread.ok()?.path().join("children")).ok());
+        children
+            .flat_map(|pids| pids.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<i32>>())
+            .collect()
     }
 
     /// How it ends.

@@ -5,7 +5,7 @@ use codemode_client::fake::Script;
 use codemode_proto::registry_v1 as proto;
 use proto::registry_message::Message;
 
-use crate::support::{Client, Served, call, entries, patiently, types};
+use crate::support::{Client, Served, call, entries, patiently, types, value};
 
 /// Waits until the session's log has an entry of that type.
 async fn logged(client: &mut Client, tag: &str) {
@@ -103,5 +103,30 @@ async fn closing_a_session_ends_its_calls_and_its_harness() {
     assert_eq!(types(&mut client, "s").await.len() as u64, closed.last_seq);
     let again = client.close_session(request).await.expect_err("it is closed");
     assert_eq!(again.code(), tonic::Code::NotFound);
+    served.stop().await;
+}
+
+#[tokio::test]
+async fn contexts_of_an_aborted_step_wait_for_the_next_turn_232() {
+    let served = Served::plain("cancel_grace_ms = 600000").await;
+    let mut client = served.session("s").await;
+    let mut harness = served.harness("s").await;
+    harness.tool("act").await;
+    let calling = call(&client, "s", "act", "{}");
+    let id = harness.called().await.id;
+    calling.cancel();
+    assert!(matches!(harness.next().await, Message::Cancel(_)));
+    let context =
+        proto::Context { plugin: "notes".into(), content_json: r#"[{"type":"text","text":"note"}]"#.into() };
+    let answer = proto::ToolAnswer { contexts: vec![context], ..value(id, "1") };
+    harness.say(proto::harness_message::Message::ToolAnswer(answer)).await;
+    logged(&mut client, "turn/end").await;
+    assert!(!types(&mut client, "s").await.contains(&"user/message".to_owned()));
+    let turn = r#"{"type":"turn/start","turnId":"next"}"#.to_owned().into();
+    let request = proto::AppendRequest { session_id: "s".to_owned(), events_json: vec![turn] };
+    client.append(request).await.expect("it is taken");
+    let entries = entries(&mut client, "s").await;
+    let last = entries.last().expect("an entry");
+    assert_eq!((&last["type"], &last["source"]["plugin"]), (&"user/message".into(), &"notes".into()));
     served.stop().await;
 }

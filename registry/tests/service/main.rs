@@ -2,6 +2,7 @@
 
 mod approvals;
 mod cancelling;
+mod draining;
 mod harness;
 mod hooks;
 mod journal;

@@ -77,6 +77,10 @@ impl Served {
     }
 
     pub(crate) async fn client(&self) -> Client {
+        RegistryClient::new(self.channel().await)
+    }
+
+    pub(crate) async fn channel(&self) -> Channel {
         let socket = self.socket.clone();
         let connect = move |_: Uri| {
             let socket = socket.clone();
@@ -84,7 +88,7 @@ impl Served {
         };
         let endpoint = Endpoint::from_static("http://registry.test");
         let channel = endpoint.connect_with_connector(tower::service_fn(connect)).await;
-        RegistryClient::new(channel.expect("it listens"))
+        channel.expect("it listens")
     }
 
     /// A client with an open session.

@@ -10,7 +10,7 @@ use tonic::{Status, Streaming};
 use crate::service::context::Context;
 use crate::service::harness::registering::Registrations;
 use crate::service::harness::{Answer, Harness, Responses, message_of};
-use crate::service::session::Session;
+use crate::service::session::{LOST, Session};
 use crate::service::status;
 use crate::store::ScopeId;
 
@@ -62,14 +62,17 @@ async fn run(
     let mut registrations = Registrations::new(Arc::clone(&context), Arc::clone(&harness), scope, session_id);
     let session_over = async {
         match &session {
-            Some(session) => session.closed.cancelled().await,
+            Some(session) => {
+                session.closed.cancelled().await;
+                session.abort.reason() == Some(LOST)
+            }
             None => std::future::pending().await,
         }
     };
     let ended = tokio::select! {
         ended = read(&harness, &mut registrations, incoming) => ended,
         () = harness.outgoing.closed() => Ok(()),
-        () = session_over => Ok(()),
+        lost = session_over => if lost { Err(Status::aborted(LOST)) } else { Ok(()) },
         () = context.closing.cancelled() => Err(status::draining()),
     };
     harness.leave();
