@@ -85,9 +85,7 @@ impl LocalError {
     #[must_use]
     pub fn log(&self) -> Option<&str> {
         match self {
-            Self::Ended { log, .. } | Self::Late { log } => {
-                Some(log.as_str()).filter(|log| !log.is_empty())
-            }
+            Self::Ended { log, .. } | Self::Late { log } => Some(log.as_str()).filter(|log| !log.is_empty()),
             Self::NoBinary | Self::NoDirectory(_) | Self::NotStarted { .. } => None,
         }
     }
