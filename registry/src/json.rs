@@ -2,7 +2,7 @@
 //!
 //! [`Json`] is a tree that is parsed, walked, written and dropped without recursion, so a value of any depth is safe.
 //! Texts that say something a double or an object cannot hold without loss are refused by [`Json::parse`]. Values
-//! travel as [`JsonText`](codemode_client::JsonText); a tree exists only while somebody looks inside.
+//! travel as [`JsonText`]; a tree exists only while somebody looks inside.
 
 mod number;
 mod parse;

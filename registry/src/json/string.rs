@@ -17,7 +17,7 @@ pub(crate) enum Piece<'a> {
 }
 
 impl JsonString {
-    /// Takes bytes made by [`push_unit`] and plain text only.
+    /// Takes bytes made by `push_unit` and plain text only.
     pub(super) fn from_generalized(bytes: Vec<u8>) -> Self {
         Self(bytes.into_boxed_slice())
     }

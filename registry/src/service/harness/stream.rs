@@ -70,10 +70,12 @@ async fn run(
         }
     };
     let ended = tokio::select! {
-        ended = read(&harness, &mut registrations, incoming) => ended,
-        () = harness.outgoing.closed() => Ok(()),
+        // The more particular end is the one that is told.
+        biased;
         lost = session_over => if lost { Err(Status::aborted(LOST)) } else { Ok(()) },
         () = context.closing.cancelled() => Err(status::draining()),
+        () = harness.outgoing.closed() => Ok(()),
+        ended = read(&harness, &mut registrations, incoming) => ended,
     };
     harness.leave();
     drop(registrations);
